@@ -1,0 +1,1 @@
+"""Rules: values in, values out. No clock, no randomness, no I/O."""

@@ -1,0 +1,1 @@
+"""Store: Redis and the disk. It applies what rules decided."""

@@ -1,0 +1,1 @@
+"""Work: the processes of a node."""
