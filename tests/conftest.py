@@ -1,0 +1,104 @@
+"""What all tests share: the outside test data, the scores printed at the end, a real Redis."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+import redis
+
+from tests.redis_server import RedisServer, find_redis_server
+
+REPO = Path(__file__).resolve().parent.parent
+
+Score = Callable[[str, int, int], None]
+
+
+def missing(what: str) -> NoReturn:
+    """Something outside the repository is not there: a skip on a laptop, a failure in CI."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{what} (and CI must have it)", pytrace=False)
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Folder of outside test data: ``data`` in ``$MILLIARDE_SHARED``, else in ``shared`` beside the checkout."""
+    folder = Path(os.environ.get("MILLIARDE_SHARED") or REPO.parent / "shared") / "data"
+    if not folder.is_dir():
+        missing(f"outside test data is not at {folder}")
+    return folder
+
+
+@pytest.fixture
+def score(request: pytest.FixtureRequest) -> Score:
+    """Call as ``score(name, got, of)``: how we did on other people's cases, printed at the end of the run."""
+
+    def record(name: str, got: int, of: int) -> None:
+        # A report carries its test's properties home, from xdist's workers too.
+        request.node.user_properties.append(("score", (name, got, of)))
+
+    return record
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the scores, sorted by name."""
+    scores = sorted(
+        tuple(value)
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if getattr(report, "when", None) == "call"
+        for key, value in report.user_properties
+        if key == "score"
+    )
+    if scores:
+        terminalreporter.section("scores")
+        width = max(len(name) for name, _, _ in scores)
+        for name, got, of in scores:
+            terminalreporter.write_line(f"{name:<{width}}  {got:,} of {of:,} ({got / max(of, 1):.1%})")
+
+
+@pytest.fixture(scope="session")
+def redis_binary() -> str:
+    """Path of the Redis (or Valkey) server to test against."""
+    binary = find_redis_server()
+    if binary is None:
+        missing("no redis-server or valkey-server on PATH or in the venv (scripts/setup installs one)")
+    return binary
+
+
+@pytest.fixture(scope="session")
+def redis_server(redis_binary: str) -> Iterator[RedisServer]:
+    """This run's (with xdist: this worker's) own server, nothing on disk. Not for tests that kill it."""
+    server = RedisServer(redis_binary)
+    server.start()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def new_redis(redis_binary: str) -> Iterator[Callable[..., RedisServer]]:
+    """Call as ``new_redis(appendonly="yes")``: a started server of the test's own, to be killed and restarted."""
+    servers: list[RedisServer] = []
+
+    def start(**options: str) -> RedisServer:
+        server = RedisServer(redis_binary, **options)
+        servers.append(server)
+        server.start()
+        return server
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture
+def redis_client(redis_server: RedisServer) -> Iterator[redis.Redis]:
+    """A blocking client (replies are bytes) on an empty database with no scripts loaded."""
+    with redis_server.client() as client:
+        client.flushall()
+        client.script_flush()
+        yield client
