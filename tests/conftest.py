@@ -26,7 +26,7 @@ def missing(what: str) -> NoReturn:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Folder of outside test data: ``data`` in ``$MILLIARDE_SHARED``, else in ``shared`` beside the checkout."""
+    """Outside test data: ``data`` in ``$MILLIARDE_SHARED``, else in ``shared`` beside the checkout."""
     folder = Path(os.environ.get("MILLIARDE_SHARED") or REPO.parent / "shared") / "data"
     if not folder.is_dir():
         missing(f"outside test data is not at {folder}")
@@ -81,7 +81,7 @@ def redis_server(redis_binary: str) -> Iterator[RedisServer]:
 
 @pytest.fixture
 def new_redis(redis_binary: str) -> Iterator[Callable[..., RedisServer]]:
-    """Call as ``new_redis(appendonly="yes")``: a started server of the test's own, to be killed and restarted."""
+    """Call as ``new_redis(appendonly="yes")``: a started server of the test's own, free to be killed."""
     servers: list[RedisServer] = []
 
     def start(**options: str) -> RedisServer:
