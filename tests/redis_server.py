@@ -16,11 +16,11 @@ START_TIMEOUT_S = 10.0
 
 
 def find_redis_server() -> str | None:
-    """The server that scripts/setup left on PATH or in the venv; ``MILLIARDE_REDIS_SERVER`` names another."""
+    """The venv's server (scripts/setup), else one on PATH; ``MILLIARDE_REDIS_SERVER`` names another."""
     chosen = os.environ.get("MILLIARDE_REDIS_SERVER")
     if chosen:
         return chosen
-    path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     return shutil.which("redis-server", path=path) or shutil.which("valkey-server", path=path)
 
 
@@ -72,7 +72,7 @@ class RedisServer:
                 try:
                     client.ping()
                     return
-                except (redis.ConnectionError, redis.BusyError) as error:  # not there yet, or loading its AOF
+                except redis.ConnectionError as error:  # not there yet, or loading its AOF
                     if self._process.poll() is not None or time.monotonic() > deadline:
                         self.kill()
                         raise RuntimeError(f"{self.binary} did not start:\n{self.log.read_text()}") from error
