@@ -79,12 +79,15 @@ apt_unpack() {
   return $status
 }
 
+# apt_forget: drop the package lists that apt_unpack may have fetched; they are large and soon stale.
+apt_forget() { rm -rf "$VENV/apt"; }
+
 # need_nginx: the web server that some tests use as the other side. Only its program is wanted, not its service.
 need_nginx() {
   command -v nginx >/dev/null && return
   if step "unpacking nginx into $VENV" apt_unpack nginx && "$VENV/deb/nginx/usr/sbin/nginx" -v 2>/dev/null; then
     ln -sf ../deb/nginx/usr/sbin/nginx "$VENV/bin/nginx"
   else
-    say "no nginx here: the tests that need it will say so (sudo apt-get install nginx-light)"
+    say "no nginx: the tests that need it will say so (sudo apt-get install nginx-light)"
   fi
 }
