@@ -1,0 +1,356 @@
+"""Every setting of a node, in one frozen tree, read from ``node.toml``.
+
+The tree is strict: an unknown key, a wrong type or a contradiction stops the start with one
+sentence. Units are in the names. Sections of the file are the fields of ``Settings``; all
+have defaults but ``identity`` (a crawler says who it is) and ``paths.data``.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from node.errors import SettingsError
+
+LANES = 64
+"""Slices of a node's domains; each lane is served by one fetcher at a time."""
+
+
+class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Who we say we are: the User-Agent is ``token/version (+contact)``."""
+
+    token: str = "Milliarde"
+    """Product token; robots.txt groups are matched against it."""
+    contact: str = ""
+    """A URL or mail address where a site's owner reaches the operator."""
+
+
+class Paths(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where things are. Relative paths are relative to the settings file."""
+
+    data: str
+    """Folder of this crawl: ``warc/``, ``log/``, ``summary.json``, ``index.cdxj``."""
+    redis_socket: str = "redis.sock"
+    """Unix socket of the node's own Redis."""
+
+
+class Crawl(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is crawled and how politely. Frozen at the start of a crawl where marked (*)."""
+
+    name: str = "crawl"
+    """(*) Name of the crawl; another name on the same Redis is refused."""
+    delay_s: float = 70.0
+    """(*) Least seconds between two visits to one registrable domain; 0 = adapt the width."""
+    horizon_s: float | None = None
+    """Planned length of the crawl; with a delay it bounds what a domain can ever use."""
+    max_urls_per_domain: int = 100_000
+    """(*) Most URLs waiting for one domain."""
+    scope: Literal["seeds", "list", "open"] = "seeds"
+    """Which domains are crawled: those of the seeds, of ``domain_list``, or any of the shard."""
+    domain_list: str | None = None
+    """(*) File of domains for scope ``list`` (plain, ``rank,domain`` CSV, or .gz of either)."""
+    nodes: int = 1
+    """(*) Number of nodes in the fleet."""
+    me: int = 0
+    """(*) This node's number, 0 … nodes - 1."""
+    max_domains: int = 1_000_000
+    """Most domains a node keeps state for."""
+    max_origins_per_domain: int = 64
+    """Most origins (scheme, host, port) of one domain that are visited."""
+    max_depth: int | None = None
+    """Links deeper than this many hops from a seed are dropped; none = no limit."""
+    pages: int | None = None
+    """Stop after this many stored pages, over all resumes."""
+    seconds: float | None = None
+    """Stop after this much crawling time, over all resumes."""
+    seen_error_rate: float = 1e-3
+    """(*) Share of new URLs that a domain's seen filter may take for known."""
+    strict_politeness: bool = False
+    """Every request, robots.txt and redirect hops too, waits the full delay."""
+    hop_gap_s: float = 1.0
+    """Least seconds between two requests of one visit (never more than ``delay_s``)."""
+    max_hops: int = 5
+    """Redirect hops within the domain that one visit follows."""
+    max_delay_s: float = 3600.0
+    """The most our own back-off slows a domain."""
+    max_crawl_delay_s: float = 86_400.0
+    """The most a site's Crawl-delay or Retry-After slows it."""
+    retire_after: int = 8
+    """A domain whose hosts can't be reached this many times in a row is given up."""
+
+
+class Fetcher(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One fetcher process."""
+
+    in_flight: int = 1_000
+    """Most visits at once."""
+    deadline_s: float = 30.0
+    """Most seconds for one request: DNS, connect, TLS, headers and body together."""
+    max_wire_bytes: int = 1_048_576
+    """A body is cut here, as received."""
+    lease_s: float | None = None
+    """How long a URL is ours; none = the longest visit and a margin. Shorter is refused."""
+    lease_batch: int = 100
+    """Most URLs asked for in one call."""
+    settle_every_ms: int = 80
+    """Results are gathered this long before they are flushed and settled together."""
+    keep_alive: bool = False
+    """Keep connections open between visits (only sensible with ``delay_s = 0``)."""
+    wanted_types: tuple[str, ...] = ("text/html", "application/xhtml+xml")
+    """Content types whose body is read; a response without a type is read too."""
+
+
+class Parser(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One parser process."""
+
+    in_hand: int = 80
+    """Pages a parser takes from the spool at once."""
+    offer_pages: int = 16
+    """Pages whose links go into one offer."""
+    max_page_bytes: int = 250_000
+    """A decoded page is cut here before it is parsed."""
+    max_links_per_page: int = 500
+    """Distinct links taken from one page; the rest is counted as ``links_cap``."""
+    claim_after_s: float = 60.0
+    """A page another parser has held this long is taken over."""
+    max_deliveries: int = 3
+    """A page given out this often without being done goes to the dead letters."""
+
+
+class Spool(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The queue between fetchers and parsers, bounded by the delay we tolerate."""
+
+    seconds: float = 10.0
+    """Length = what the parsers can do in this time ..."""
+    floor: int = 500
+    """... but never less than this many pages."""
+
+
+class Archive(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """WARC files and the fetch log."""
+
+    rotate_bytes: int = 1_000_000_000
+    """A WARC file is closed at this size."""
+    log_rotate_bytes: int = 256_000_000
+    """A fetch log file is closed at this size."""
+    fsync: bool = True
+    """Pages are on disk (fdatasync) before anything points at them."""
+    disk_reserve_bytes: int = 1_000_000_000
+    """Fetching pauses while less than this is free on the data disk."""
+
+
+class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Certificates and sessions."""
+
+    verify: bool = True
+    ca_file: str | None = None
+    """A PEM file of further trusted roots."""
+    max_sessions: int = 20_000
+    """Hosts whose TLS session is kept for resumption (6–18 KB each)."""
+
+
+class Dns(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Name resolution, and the way round it for test hosts."""
+
+    servers: tuple[str, ...] = ()
+    """``ip[:port]`` of name servers; empty = those of the system."""
+    ttl_floor_s: float = 30.0
+    ttl_ceiling_s: float = 3600.0
+    negative_ttl_s: float = 30.0
+    timeout_s: float = 5.0
+    max_entries: int = 200_000
+    ipv6: bool = False
+    """Ask for AAAA records too."""
+    connect_to: tuple[str, ...] = ()
+    """curl's ``HOST1:PORT1:HOST2:PORT2``: connections to the first go to the second. These
+    targets alone are exempt from the guard against private addresses."""
+
+
+class Redis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The node's Redis, where we start it ourselves (``milliarde crawl``)."""
+
+    maxmemory_mb: int | None = None
+    """``maxmemory`` with ``noeviction``; none = no limit of its own."""
+    appendfsync: Literal["everysec", "always", "no"] = "everysec"
+
+
+class Watch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The process that serves metrics."""
+
+    host: str = "127.0.0.1"
+    port: int = 9464
+    """0 = any free port."""
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """All of ``node.toml``."""
+
+    paths: Paths
+    identity: Identity = Identity()
+    crawl: Crawl = Crawl()
+    fetcher: Fetcher = Fetcher()
+    parser: Parser = Parser()
+    spool: Spool = Spool()
+    archive: Archive = Archive()
+    tls: Tls = Tls()
+    dns: Dns = Dns()
+    redis: Redis = Redis()
+    watch: Watch = Watch()
+
+    @property
+    def data(self) -> Path:
+        return Path(self.paths.data)
+
+    @property
+    def warc_folder(self) -> Path:
+        return self.data / "warc"
+
+    @property
+    def log_folder(self) -> Path:
+        return self.data / "log"
+
+    @property
+    def hop_gap_s(self) -> float:
+        """The gap between requests of one visit that is in force."""
+        return min(self.crawl.hop_gap_s, self.crawl.delay_s)
+
+    @property
+    def longest_visit_s(self) -> float:
+        """robots.txt with its redirects, the page and its hops, each at its deadline."""
+        robots_requests = 6
+        requests = robots_requests + 1 + self.crawl.max_hops
+        return requests * (self.fetcher.deadline_s + self.hop_gap_s)
+
+    @property
+    def lease_s(self) -> float:
+        """How long a URL stays leased."""
+        if self.fetcher.lease_s is not None:
+            return self.fetcher.lease_s
+        return self.longest_visit_s + 30.0
+
+    def frozen_part(self) -> dict[str, object]:
+        """What must not change during a crawl; its digest is part of the fingerprint."""
+        crawl = self.crawl
+        return {
+            "name": crawl.name,
+            "delay_s": crawl.delay_s,
+            "nodes": crawl.nodes,
+            "me": crawl.me,
+            "max_urls_per_domain": crawl.max_urls_per_domain,
+            "seen_error_rate": crawl.seen_error_rate,
+        }
+
+
+_LEAST: tuple[tuple[str, float], ...] = (
+    ("crawl.delay_s", 0),
+    ("crawl.max_urls_per_domain", 1),
+    ("crawl.nodes", 1),
+    ("crawl.me", 0),
+    ("crawl.max_domains", 1),
+    ("crawl.max_origins_per_domain", 1),
+    ("crawl.hop_gap_s", 0),
+    ("crawl.max_hops", 0),
+    ("crawl.retire_after", 1),
+    ("fetcher.in_flight", 1),
+    ("fetcher.deadline_s", 0.1),
+    ("fetcher.max_wire_bytes", 1_024),
+    ("fetcher.lease_batch", 1),
+    ("fetcher.settle_every_ms", 1),
+    ("parser.in_hand", 1),
+    ("parser.offer_pages", 1),
+    ("parser.max_page_bytes", 1_024),
+    ("parser.max_links_per_page", 1),
+    ("parser.claim_after_s", 1),
+    ("parser.max_deliveries", 1),
+    ("spool.seconds", 0.1),
+    ("spool.floor", 1),
+    ("archive.rotate_bytes", 4_096),
+    ("archive.log_rotate_bytes", 4_096),
+    ("archive.disk_reserve_bytes", 0),
+)
+
+
+def _validate(settings: Settings) -> None:
+    for path, least in _LEAST:
+        section, name = path.split(".")
+        value = getattr(getattr(settings, section), name)
+        if not value >= least:  # also catches NaN
+            raise SettingsError(f"{path} is {value}; it must be at least {least:g}")
+    crawl = settings.crawl
+    if crawl.me >= crawl.nodes:
+        raise SettingsError(
+            f"crawl.me is {crawl.me} but there are {crawl.nodes} nodes: use 0 to {crawl.nodes - 1}"
+        )
+    if not 0 < crawl.seen_error_rate < 0.1:
+        raise SettingsError("crawl.seen_error_rate must be above 0 and below 0.1")
+    if crawl.scope == "list" and not crawl.domain_list:
+        raise SettingsError('crawl.scope is "list": name the file in crawl.domain_list')
+    if settings.lease_s < settings.longest_visit_s:
+        raise SettingsError(
+            f"fetcher.lease_s is {settings.lease_s:g} but a visit can take "
+            f"{settings.longest_visit_s:g} s: raise it, or lower fetcher.deadline_s"
+        )
+    token = settings.identity.token
+    if not token or not all(c.isascii() and (c.isalpha() or c in "_-") for c in token):
+        raise SettingsError(
+            f"identity.token {token!r} is no product token: letters, '-' and '_' only (RFC 9309)"
+        )
+    if not settings.identity.contact.isprintable() or not settings.identity.contact.isascii():
+        raise SettingsError("identity.contact must be printable ASCII: a URL or a mail address")
+
+
+def build(raw: object, source: str = "settings") -> Settings:
+    """Settings from a plain mapping (parsed TOML). Raises ``SettingsError`` in one sentence."""
+    try:
+        settings = msgspec.convert(raw, Settings)
+    except msgspec.ValidationError as error:
+        words = str(error).replace("`$.", "`").replace("Object contains", "there is an")
+        raise SettingsError(f"{source}: {words}") from None
+    _validate(settings)
+    return settings
+
+
+def load(path: Path) -> Settings:
+    """Read ``node.toml``; relative paths in it become absolute, from the file's own folder."""
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise SettingsError(f"there is no settings file {path}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} can't be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path} is not TOML: {error}") from None
+    settings = build(raw, str(path))
+    here = path.resolve().parent
+    paths = settings.paths
+    return msgspec.structs.replace(
+        settings,
+        paths=Paths(
+            data=str(here / paths.data),
+            redis_socket=str(here / paths.redis_socket),
+        ),
+    )
+
+
+def _toml_value(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml_value(item) for item in value) + "]"
+    # a TOML basic string has JSON's escapes
+    return msgspec.json.encode(str(value)).decode()
+
+
+def dump(settings: Settings) -> str:
+    """The TOML text of ``settings``; ``load`` of it gives the same tree."""
+    lines: list[str] = []
+    for section, table in msgspec.to_builtins(settings).items():
+        lines.append(f"[{section}]")
+        lines += [f"{key} = {_toml_value(value)}" for key, value in table.items() if value is not None]
+        lines.append("")
+    return "\n".join(lines)

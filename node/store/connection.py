@@ -1,0 +1,232 @@
+"""Talking to the node's Redis: verbs in, decoded answers out.
+
+Two doors to the same room: ``Store`` blocks (parsers, commands), ``AsyncStore`` does not
+(fetchers, watch). Neither retries by itself: a call whose answer was lost may have been carried
+out, and every verb is safe to repeat, so the caller decides.
+
+A Redis that turns out to be a new one (a script is unknown, or the connection was lost and the run
+id is another) is met again with ``begin`` before anything else is said to it, and ``generation``
+goes up: what was leased under an earlier generation is no longer ours to use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+import redis
+import redis.asyncio
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import NoScriptError, RedisError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.retry import Retry
+
+from node.errors import OtherCrawlError, StoreError
+from node.settings import Settings
+from node.store import keys
+from node.store.clock import Clock, boot_id, boottime_ms, wall_ms
+from node.store.scripts import Verb, all_scripts
+
+T = TypeVar("T")
+
+LOST = (RedisConnectionError, RedisTimeoutError, OSError)
+"""What a broken connection raises (a Redis that is still loading too); anything else is a bug."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What ``begin`` found. ``how``: first, again, clean or unclean."""
+
+    base_ms: float
+    how: str
+    epoch_ms: int
+
+
+def fingerprint(settings: Settings) -> str:
+    """The frozen settings as one line; a process that shows another one is refused."""
+    return " ".join(f"{name}={value}" for name, value in sorted(settings.frozen_part().items()))
+
+
+def _begin(settings: Settings, run_id: str, grace_ms: int) -> Verb[Begun]:
+    ours = fingerprint(settings)
+
+    def decode(answer: list[bytes]) -> Begun:
+        kind = answer[0]
+        if kind == b"schema":
+            raise OtherCrawlError(
+                f"this Redis holds a crawl of layout {answer[1].decode()}, this version knows "
+                f"{keys.SCHEMA}: use the version it was begun with, or a new folder"
+            )
+        if kind == b"other":
+            theirs = answer[1].decode()
+            changed = sorted(set(ours.split()) - set(theirs.split()))
+            raise OtherCrawlError(
+                "this Redis belongs to another crawl or to other settings that are frozen once it has "
+                f"begun (ours: {' '.join(changed)}; found: {theirs}): use a new folder, or the old settings"
+            )
+        return Begun(float(answer[1]), answer[2].decode(), int(answer[3]))
+
+    return Verb(
+        "begin",
+        (ours, run_id, boot_id(), f"{boottime_ms():.3f}", f"{wall_ms():.0f}", grace_ms, keys.SCHEMA),
+        decode,
+    )
+
+
+ADOPT_MS = 10_000
+"""A fetcher silent this long loses its lanes. It stops sending a second before (``GRACE_MS``)."""
+GRACE_MS = 9_000
+"""How long after its last word from Redis a process may go on sending requests."""
+
+
+class _Common:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.clock = Clock()
+        self.generation = 0
+        self.commands = 0
+        """Commands sent by this process."""
+        self.begun: Begun | None = None
+        self._run_id = ""
+
+    def _met(self, run_id: str, begun: Begun) -> None:
+        self.clock.base_ms = begun.base_ms
+        if run_id != self._run_id:
+            self.generation += 1
+            self._run_id = run_id
+        self.begun = begun
+
+    def now_ms(self) -> int:
+        return self.clock.now_ms()
+
+
+def _options(settings: Settings, timeout_s: float) -> dict[str, Any]:
+    return {
+        "unix_socket_path": settings.paths.redis_socket,
+        "socket_timeout": timeout_s,
+        "socket_connect_timeout": 5,
+        "retry": Retry(NoBackoff(), 0),
+        "protocol": 2,
+    }
+
+
+def _unreachable(settings: Settings, error: Exception) -> StoreError:
+    return StoreError(f"no Redis answers at {settings.paths.redis_socket}: {error}")
+
+
+class Store(_Common):
+    """A blocking connection. Not for use by several threads at once."""
+
+    def __init__(self, settings: Settings, *, timeout_s: float = 30.0) -> None:
+        super().__init__(settings)
+        self.redis = redis.Redis(**_options(settings, timeout_s))
+
+    def begin(self) -> Begun:
+        """Meet Redis: check whose it is, load the scripts, take over the clock.
+
+        Raises ``StoreError`` where nothing answers, ``OtherCrawlError`` where it isn't ours.
+        """
+        try:
+            run_id = str(cast("dict[str, Any]", self.redis.info("server"))["run_id"])
+            for each in all_scripts():
+                self.redis.script_load(each.source)
+            verb = _begin(self.settings, run_id, GRACE_MS)
+            begun = verb.decode(self.redis.execute_command(*verb.command()))
+        except LOST as error:
+            raise _unreachable(self.settings, error) from None
+        self._met(run_id, begun)
+        return begun
+
+    def call(self, verb: Verb[T]) -> T:
+        """Carry out one verb."""
+        return cast("T", self.calls([verb])[0])
+
+    def calls(self, verbs: Sequence[Verb[Any]], *, extra: Sequence[tuple[Any, ...]] = ()) -> list[Any]:
+        """Carry out verbs, then plain commands, in one round trip.
+
+        Returns the decoded answers, then the raw ones of ``extra``. Raises one of ``LOST`` where the
+        connection broke, ``redis.ResponseError`` where Redis refused (out of memory).
+        """
+        commands = [*(verb.command() for verb in verbs), *extra]
+        answers = self._send(commands)
+        if any(isinstance(answer, NoScriptError) for answer in answers):
+            self.begin()
+            again = [i for i, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
+            for i, answer in zip(again, self._send([commands[i] for i in again]), strict=True):
+                answers[i] = answer
+        return _decode(verbs, answers)
+
+    def _send(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+        self.commands += len(commands)
+        pipe = self.redis.pipeline(transaction=False)
+        for command in commands:
+            pipe.execute_command(*command)
+        return cast("list[Any]", pipe.execute(raise_on_error=False))
+
+    def close(self) -> None:
+        self.redis.close()
+
+
+class AsyncStore(_Common):
+    """The same for an event loop; calls may overlap, each on a connection of the pool."""
+
+    def __init__(self, settings: Settings, *, timeout_s: float = 30.0) -> None:
+        super().__init__(settings)
+        self.redis = redis.asyncio.Redis(**_options(settings, timeout_s))
+        self._beginning = asyncio.Lock()
+
+    async def begin(self) -> Begun:
+        """See ``Store.begin``."""
+        async with self._beginning:
+            try:
+                run_id = str((await self.redis.info("server"))["run_id"])
+                for each in all_scripts():
+                    await self.redis.script_load(each.source)
+                verb = _begin(self.settings, run_id, GRACE_MS)
+                begun = verb.decode(await self.redis.execute_command(*verb.command()))
+            except LOST as error:
+                raise _unreachable(self.settings, error) from None
+            self._met(run_id, begun)
+            return begun
+
+    async def call(self, verb: Verb[T]) -> T:
+        """Carry out one verb."""
+        return cast("T", (await self.calls([verb]))[0])
+
+    async def calls(self, verbs: Sequence[Verb[Any]], *, extra: Sequence[tuple[Any, ...]] = ()) -> list[Any]:
+        """See ``Store.calls``."""
+        commands = [*(verb.command() for verb in verbs), *extra]
+        answers = await self._send(commands)
+        if any(isinstance(answer, NoScriptError) for answer in answers):
+            await self.begin()
+            again = [i for i, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
+            for i, answer in zip(again, await self._send([commands[i] for i in again]), strict=True):
+                answers[i] = answer
+        return _decode(verbs, answers)
+
+    async def _send(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+        self.commands += len(commands)
+        pipe = self.redis.pipeline(transaction=False)
+        for command in commands:
+            pipe.execute_command(*command)
+        return await pipe.execute(raise_on_error=False)
+
+    async def close(self) -> None:
+        with contextlib.suppress(RedisError, OSError):
+            await self.redis.aclose()
+
+
+def _decode(verbs: Sequence[Verb[Any]], answers: list[Any]) -> list[Any]:
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer
+    return [verb.decode(answer) for verb, answer in zip(verbs, answers, strict=False)] + answers[len(verbs) :]
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Did Redis refuse for want of memory (``maxmemory``, noeviction)?"""
+    return isinstance(error, ResponseError) and "OOM" in str(error)

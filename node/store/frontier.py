@@ -1,0 +1,240 @@
+"""The frontier's verbs as typed calls; each is one Lua script of the same name.
+
+Nothing here talks to Redis: a method packs its arguments into a ``Verb``, a connection carries
+it out. Shapes of arguments and answers stand in the header of each script.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from node.rules import budget
+from node.rules.entry import Lease, parse_lease
+from node.rules.outcome import Signal
+from node.rules.seen import Plan, plan
+from node.settings import Settings
+from node.store import keys
+from node.store.connection import ADOPT_MS
+from node.store.scripts import Verb
+
+_pack = msgspec.msgpack.Encoder().encode
+
+BELIEVE_MS = 5_000
+"""How long a parser believes that a domain is full; by then a few of its URLs have been used."""
+
+
+class Kind(StrEnum):
+    """What a settled lease turns into."""
+
+    PAGE = "page"
+    """Stored; its pointer goes to the spool."""
+    DONE = "done"
+    """Visited; nothing to parse."""
+    RETRY = "retry"
+    """Again after ``wait_ms``, if the domain's retry budget grants it; else done."""
+    LATER = "later"
+    """Not visited; again after ``wait_ms``."""
+    BACK = "back"
+    """Not visited; back to the front of its queue."""
+    DROP = "drop"
+    """Not visited and never will be; ``outcome`` is the reason."""
+
+
+@dataclass(slots=True)
+class Group:
+    """URLs offered to one domain: packed entries, and the filter slots of each in a row."""
+
+    domain: str
+    lane: int
+    first_due_ms: float
+    entries: list[str] = field(default_factory=list)
+    slots: bytearray = field(default_factory=bytearray)
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """What became of an offer. ``full``: domain -> (worst level it holds, believe for ms)."""
+
+    acknowledged: int
+    admitted: int
+    seen: int
+    refused: int
+    displaced: int
+    full: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """What was handed out; ``reason`` says why not (more), ``next_due_ms`` when there will be."""
+
+    now_ms: int
+    reason: str
+    next_due_ms: int
+    leases: list[Lease]
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """One closed lease. Times in ms; ``crawl_delay_ms`` -1 = unknown, 0 = none asked."""
+
+    lease: Lease
+    kind: Kind
+    outcome: str
+    signal: Signal
+    sent: bool
+    pointer: str = ""
+    wait_ms: int = 0
+    pause_ms: int = 0
+    crawl_delay_ms: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """Answer to a hop: ok (go on with ``lease``), seen, refused or stale."""
+
+    verdict: str
+    lease: Lease | None
+
+
+class Frontier:
+    """Builds the verbs of one crawl from its settings."""
+
+    def __init__(self, settings: Settings) -> None:
+        crawl = settings.crawl
+        self.base_delay_ms = round(crawl.delay_s * 1000)
+        self.max_delay_ms = round(crawl.max_delay_s * 1000)
+        self.lease_ms = round(settings.lease_s * 1000)
+        self.spool_floor = settings.spool.floor
+        self._crawl = crawl
+        cap = budget.queue_cap(crawl.max_urls_per_domain, crawl.delay_s, crawl.horizon_s)
+        self.life_cap = budget.life_cap(cap)
+        self.plan: Plan = plan(cap, crawl.seen_error_rate, self.life_cap)
+        self.slots = self.plan.slots()
+        """Dedup key -> its bytes in the filter."""
+        self._wire_plan = [
+            self.plan.rounds,
+            [[layer.capacity_urls, layer.blocks] for layer in self.plan.layers],
+        ]
+
+    def queue_cap(self, time_left_s: float | None) -> int:
+        """Most URLs that may wait for one domain now."""
+        return budget.queue_cap(self._crawl.max_urls_per_domain, self._crawl.delay_s, time_left_s)
+
+    def offer(
+        self,
+        now_ms: int,
+        groups: Iterable[Group],
+        acks: Sequence[bytes] = (),
+        *,
+        time_left_s: float | None = None,
+        returning: str = "",
+    ) -> Verb[Offered]:
+        """Offer URLs by domain and acknowledge the pages they came from."""
+        options = [
+            self.base_delay_ms,
+            self.queue_cap(time_left_s),
+            self.life_cap,
+            self._crawl.max_domains,
+            BELIEVE_MS,
+            self._wire_plan,
+            returning,
+        ]
+        groups = list(groups)
+        wire = [[g.domain, g.lane, g.first_due_ms, g.entries] for g in groups]
+        slots = b"".join(g.slots for g in groups)
+        ids = [each.decode() for each in acks]
+        return Verb("offer", (now_ms, _pack(options), _pack(ids), _pack(wire), slots), _offered)
+
+    def lease(self, now_ms: int, tag: str, lanes: Sequence[int], want: int, start: int) -> Verb[Leased]:
+        """Ask for up to ``want`` URLs of ``lanes``, beginning with lane number ``start`` of them."""
+        lease_ms = self.lease_ms
+
+        def decode(answer: list[Any]) -> Leased:
+            now, reason, next_due = answer[:3]
+            expiry = now + lease_ms
+            leases = [
+                parse_lease(answer[i + 2].decode(), answer[i], expiry, answer[i + 1])
+                for i in range(3, len(answer), 3)
+            ]
+            return Leased(now, reason.decode(), next_due, leases)
+
+        options = [tag, want, lease_ms, self.base_delay_ms, list(lanes), start, self.spool_floor]
+        return Verb("lease", (now_ms, _pack(options)), decode)
+
+    def settle(
+        self, now_ms: int, results: Sequence[Settlement], marks: Mapping[str, int], jitter: float
+    ) -> Verb[str]:
+        """Close leases; answers one character each: 1 settled, 0 stale, r retry granted."""
+        options = [
+            self.base_delay_ms,
+            self.max_delay_ms,
+            keys.LATER_MAX,
+            self._crawl.retire_after,
+            jitter,
+        ]
+        wire = [
+            [
+                r.lease.lane,
+                r.lease.member,
+                r.kind,
+                r.outcome,
+                r.signal,
+                int(r.sent),
+                r.pointer,
+                r.wait_ms,
+                r.pause_ms,
+                r.crawl_delay_ms,
+            ]
+            for r in results
+        ]
+        flat_marks = [part for mark in marks.items() for part in mark]
+        return Verb("settle", (now_ms, _pack(options), _pack(wire), _pack(flat_marks)), bytes.decode)
+
+    def hop(
+        self, now_ms: int, lease: Lease, target: str, slots: bytes, *, outcome: str, same: bool
+    ) -> Verb[Hop]:
+        """Register a redirect hop to the packed entry ``target`` before it is requested."""
+
+        def decode(answer: list[bytes]) -> Hop:
+            verdict = answer[0].decode()
+            if verdict != "ok":
+                return Hop(verdict, None)
+            return Hop(verdict, parse_lease(answer[1].decode(), lease.lane, lease.expiry_ms, lease.delay_ms))
+
+        options = [target, self._wire_plan, self.life_cap, outcome, int(same)]
+        return Verb("hop", (now_ms, lease.lane, lease.member, _pack(options), slots), decode)
+
+    def beat(self, now_ms: int, fetcher: int, instance: str, *, leave: bool = False) -> Verb[list[int]]:
+        """Show that a fetcher lives; answers the lanes it leases from."""
+
+        def decode(answer: list[int]) -> list[int]:
+            return answer[1:]
+
+        args = (now_ms, fetcher, instance, ADOPT_MS, self.base_delay_ms, int(leave))
+        return Verb("beat", args, decode)
+
+    def reap(self, now_ms: int, lane: int, most: int, *, all_leases: bool = False) -> Verb[int]:
+        """Return expired leases of a lane to the frontier, or all of them."""
+        return Verb("reap", (now_ms, lane, self.base_delay_ms, most, int(all_leases)), int)
+
+    def trim(
+        self, now_ms: int, domain: str, lane: int, keep: int, *, host: str = "", reason: str = ""
+    ) -> Verb[list[str]]:
+        """Take URLs of a domain out, worst first; with no reason, only show which."""
+
+        def decode(answer: list[bytes]) -> list[str]:
+            return [entry.decode() for entry in answer]
+
+        return Verb("trim", (now_ms, domain, lane, self.base_delay_ms, keep, host, reason), decode)
+
+
+def _offered(answer: list[Any]) -> Offered:
+    full = {
+        answer[i].decode(): (answer[i + 1], answer[i + 2]) for i in range(5, len(answer), 3)
+    }
+    return Offered(*answer[:5], full)

@@ -1,0 +1,61 @@
+"""The Lua verbs: read once, called by their digest, loaded again where Redis lost them.
+
+A call is a value (``Verb``): which script, its arguments, how its answer is read. So the same
+verb serves a blocking parser and an asynchronous fetcher, alone or in a pipeline.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+_PRELUDES = {
+    "begin": ("_lib",),
+    "beat": ("_lib",),
+    "hop": ("_lib", "_seen"),
+    "lease": ("_lib",),
+    "offer": ("_lib", "_seen"),
+    "reap": ("_lib",),
+    "settle": ("_lib",),
+    "trim": ("_lib",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A verb's whole source, prelude included, and the digest Redis knows it by."""
+
+    name: str
+    source: str
+    sha: str
+
+
+@cache
+def script(name: str) -> Script:
+    """The script of a verb by its file name without ``.lua``."""
+    folder = resources.files("node.store") / "lua"
+    parts = [(folder / f"{part}.lua").read_text(encoding="utf-8") for part in (*_PRELUDES[name], name)]
+    source = "\n".join(parts)
+    return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
+
+
+def all_scripts() -> list[Script]:
+    return [script(name) for name in _PRELUDES]
+
+
+@dataclass(frozen=True, slots=True)
+class Verb(Generic[T]):
+    """One call to come: the script's name, its arguments, and the reader of its answer."""
+
+    name: str
+    args: tuple[str | bytes | int, ...]
+    decode: Callable[[Any], T]
+
+    def command(self) -> tuple[str | bytes | int, ...]:
+        return ("EVALSHA", script(self.name).sha, 0, *self.args)

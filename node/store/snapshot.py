@@ -1,0 +1,124 @@
+"""One look at a node: every counter, in one round trip, whatever the size of the frontier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import msgspec
+
+from node.store import keys
+from node.store.connection import Store
+
+COMMANDS: tuple[tuple[str, ...], ...] = (
+    ("HGETALL", keys.LEDGER),
+    ("HGETALL", keys.OUTCOMES),
+    ("HGETALL", keys.TALLY),
+    ("HGETALL", keys.PROCS),
+    ("HGETALL", keys.CONTROL),
+    ("XINFO", "GROUPS", keys.SPOOL),
+    ("XRANGE", keys.SPOOL, "-", "+", "COUNT", "1"),
+    ("XLEN", keys.DEAD),
+    ("INFO", "everything"),
+)
+
+
+class Report(msgspec.Struct, omit_defaults=True):
+    """What a process says of itself once a second (field of the hash ``procs``)."""
+
+    pid: int
+    at_ms: int
+    in_hand: int = 0
+    """Visits in flight, or pages in hand."""
+    limit: int = 0
+    """Most it would take now."""
+    lag_ms: float = 0.0
+    """Worst lateness of its event loop since the last report."""
+    waiting: str = ""
+    """Why it takes no (more) work: spool_full, paused, disk_low, no_work, ..."""
+    rss_mb: int = 0
+    restarts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Counters as they stood at one moment. ``dropped`` holds refused links too, by reason."""
+
+    ledger: Mapping[str, int]
+    outcomes: Mapping[str, int]
+    tally: Mapping[str, int]
+    procs: Mapping[str, Report]
+    control: Mapping[str, str]
+    spool_pending: int
+    """Pages in parsers' hands."""
+    spool_oldest_ms: int
+    """Unix time (ms) of the oldest page not parsed yet; 0 if there is none."""
+    dead_letters: int
+    redis: Mapping[str, Any]
+
+    def count(self, name: str) -> int:
+        return self.ledger.get(name, 0)
+
+    @property
+    def pages(self) -> int:
+        return self.count("pages")
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """Reason -> URLs that were not visited: taken out, refused at the door, or not taken up."""
+        out: dict[str, int] = {}
+        for source, prefixes in ((self.ledger, ("drop:", "refuse:")), (self.tally, ("drop:",))):
+            for name, value in source.items():
+                for prefix in prefixes:
+                    if name.startswith(prefix) and value:
+                        reason = name[len(prefix) :]
+                        out[reason] = out.get(reason, 0) + value
+        return dict(sorted(out.items()))
+
+    @property
+    def open_urls(self) -> int:
+        """URLs still to be dealt with: queued, leased or spooled."""
+        return self.count("queued") + self.count("leased") + self.count("spooled")
+
+    @property
+    def ledger_gap(self) -> int:
+        """I1: admitted minus all places an admitted URL can be in; 0 unless something is lost."""
+        dropped = sum(value for name, value in self.ledger.items() if name.startswith("drop:"))
+        return self.count("admitted") - self.open_urls - self.count("done") - dropped
+
+
+def _pairs(answer: Any) -> dict[str, bytes]:
+    if isinstance(answer, dict):
+        return {key.decode(): value for key, value in answer.items()}
+    return {answer[i].decode(): answer[i + 1] for i in range(0, len(answer), 2)}
+
+
+def _numbers(answer: Any) -> dict[str, int]:
+    return {name: int(value) for name, value in _pairs(answer).items()}
+
+
+def take(store: Store) -> Snapshot:
+    """Read all counters of a node."""
+    return decode(store.calls([], extra=COMMANDS))
+
+
+def decode(answers: list[Any]) -> Snapshot:
+    """Make a snapshot of the answers to ``COMMANDS``."""
+    ledger, outcomes, tally, procs, control, groups, oldest, dead, info = answers
+    group = groups[0] if groups else {}
+    if isinstance(group, list):
+        group = {group[i].decode(): group[i + 1] for i in range(0, len(group), 2)}
+    return Snapshot(
+        ledger=_numbers(ledger),
+        outcomes=_numbers(outcomes),
+        tally=_numbers(tally),
+        procs={
+            name: msgspec.json.decode(value, type=Report) for name, value in sorted(_pairs(procs).items())
+        },
+        control={name: value.decode() for name, value in _pairs(control).items()},
+        spool_pending=int(group.get("pending", 0)),
+        spool_oldest_ms=int(oldest[0][0].partition(b"-")[0]) if oldest else 0,
+        dead_letters=int(dead),
+        redis=cast("dict[str, Any]", info),
+    )

@@ -1,0 +1,148 @@
+"""The life of one process: start, signals, heartbeat to its supervisor, a clean end.
+
+SIGTERM (or SIGINT) asks a process to stop: it takes no more work, finishes what it has within a
+bound, and goes. Under systemd the states are told to NOTIFY_SOCKET. Under ``milliarde crawl`` a
+process does not outlive its parent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import fcntl
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import uvloop
+
+from node.errors import DiskError, InUseError
+
+PARENT_VARIABLE = "MILLIARDE_PARENT"
+"""Environment: process id of the supervisor that a child follows into the grave."""
+_PR_SET_PDEATHSIG = 1
+
+
+class Stop:
+    """The wish to stop, as a flag for loops and an event for sleepers."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._event = asyncio.Event()
+
+    def request(self) -> None:
+        self.requested = True
+        self._event.set()
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Sleep up to ``timeout_s``; True as soon as stopping is wished for."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._event.wait(), timeout_s)
+        return self.requested
+
+
+def follow_parent() -> None:
+    """Ask the kernel for SIGTERM when our supervisor dies, however it dies."""
+    parent = os.environ.get(PARENT_VARIABLE)
+    if parent is None:
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != int(parent):  # it died before we asked
+        sys.exit(0)
+
+
+def run(main: Callable[[Stop], Awaitable[None]]) -> None:
+    """Run an asynchronous process under uvloop until it is done or asked to stop."""
+    follow_parent()
+
+    async def body() -> None:
+        stop = Stop()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.request)
+        await main(stop)
+
+    uvloop.run(body())
+    notify("STOPPING=1")
+
+
+class StopFlag:
+    """The same wish for a process without an event loop."""
+
+    def __init__(self) -> None:
+        self.requested = False
+
+    def install(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, _number: int, _frame: object) -> None:
+        self.requested = True
+
+
+def notify(state: str) -> None:
+    """Tell systemd (READY=1, WATCHDOG=1, STOPPING=1); nothing where it does not listen."""
+    address = os.environ.get("NOTIFY_SOCKET")
+    if not address:
+        return
+    if address.startswith("@"):
+        address = "\0" + address[1:]
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out, contextlib.suppress(OSError):
+        out.connect(address)
+        out.send(state.encode())
+
+
+@contextlib.contextmanager
+def lock(path: Path, what: str) -> Iterator[None]:
+    """Hold ``path`` locked; ``what`` names the holder if somebody else has it.
+
+    Raises ``InUseError``, or ``DiskError`` where the folder can't be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    except OSError as error:
+        raise DiskError(f"{path.parent} can't be written: {error.strerror}") from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(handle, 32, 0).decode(errors="replace").strip()
+            raise InUseError(f"{what} is running already (process {holder}): stop it first") from None
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(handle)
+
+
+def instance() -> str:
+    """A name for this start of a process, never used before."""
+    return f"{os.getpid():x}-{time.time_ns():x}"
+
+
+class Lag:
+    """How late the event loop runs: the delay of a timer beyond its time, ms.
+
+    ``worst_ms`` is the greatest since it was last taken.
+    """
+
+    def __init__(self, every_s: float = 0.1) -> None:
+        self._every_s = every_s
+        self._worst = 0.0
+
+    async def watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            before = loop.time()
+            await asyncio.sleep(self._every_s)
+            self._worst = max(self._worst, (loop.time() - before - self._every_s) * 1000)
+
+    def take_ms(self) -> float:
+        worst, self._worst = self._worst, 0.0
+        return worst

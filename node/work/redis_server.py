@@ -1,0 +1,139 @@
+"""A node's own redis-server, where ``milliarde crawl`` starts it: private, on a unix socket."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import redis
+
+from node.errors import StoreError
+from node.settings import Settings
+
+_SOCKET_PATH_MAX = 100
+"""The kernel takes 107 bytes; Redis wants some of them."""
+_START_TIMEOUT_S = 600.0
+"""Loading a large append-only file takes minutes."""
+
+
+def find_server() -> str:
+    """Path of a Redis or Valkey server: beside our Python first, then on PATH."""
+    here = Path(sys.executable).parent
+    for name in ("redis-server", "valkey-server"):
+        found = shutil.which(name, path=os.pathsep.join((str(here), os.environ.get("PATH", ""))))
+        if found:
+            return found
+    raise StoreError("there is no redis-server or valkey-server on PATH: install one (scripts/setup does)")
+
+
+def socket_path(folder: Path) -> Path:
+    """Where the socket of a crawl in ``folder`` lies: inside, or in /tmp where the path is too long."""
+    inside = folder.resolve() / "redis" / "redis.sock"
+    if len(str(inside)) <= _SOCKET_PATH_MAX:
+        return inside
+    digest = hashlib.sha256(str(inside).encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"milliarde-{os.getuid()}-{digest}" / "redis.sock"
+
+
+def _config(settings: Settings, folder: Path) -> str:
+    lines = [
+        "port 0",
+        f'unixsocket "{settings.paths.redis_socket}"',
+        "unixsocketperm 600",
+        f'dir "{folder}"',
+        "daemonize no",
+        "logfile redis.log",
+        'save ""',
+        "appendonly yes",
+        f"appendfsync {settings.redis.appendfsync}",
+        "aof-load-truncated yes",
+        "no-appendfsync-on-rewrite yes",
+        "maxmemory-policy noeviction",
+        "stream-node-max-entries 100",
+        "hash-max-listpack-entries 64",
+        "lua-time-limit 5000",
+    ]
+    if settings.redis.maxmemory_mb is not None:
+        lines.append(f"maxmemory {settings.redis.maxmemory_mb}mb")
+    return "\n".join(lines) + "\n"
+
+
+class RedisServer:
+    """One redis-server process with its files in ``data/redis``."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._folder = settings.data.resolve() / "redis"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it and wait until it has loaded its data. Raises ``StoreError``."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        socket = Path(self._settings.paths.redis_socket)
+        socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        socket.unlink(missing_ok=True)
+        config = self._folder / "redis.conf"
+        config.write_text(_config(self._settings, self._folder), encoding="utf-8")
+        log = self._folder / "redis.log"
+        if log.exists() and log.stat().st_size > 10_000_000:
+            log.replace(log.with_suffix(".log.1"))
+        self._process = subprocess.Popen(
+            [find_server(), str(config)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._wait_until_loaded()
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def _wait_until_loaded(self) -> None:
+        give_up = time.monotonic() + _START_TIMEOUT_S
+        client = redis.Redis(unix_socket_path=self._settings.paths.redis_socket)
+        try:
+            while True:
+                if not self.alive():
+                    raise StoreError(f"redis-server did not start:\n{self._last_words()}")
+                try:
+                    client.ping()
+                except (redis.RedisError, OSError):
+                    if time.monotonic() > give_up:
+                        raise StoreError(
+                            f"redis-server was not ready after {_START_TIMEOUT_S:.0f} s: see redis.log"
+                        ) from None
+                    time.sleep(0.01)
+                else:
+                    return
+        finally:
+            client.close()
+
+    def _last_words(self) -> str:
+        try:
+            lines = (self._folder / "redis.log").read_text(errors="replace").splitlines()
+        except OSError:
+            return "(it wrote no log)"
+        return "\n".join(lines[-5:])
+
+    def stop(self, timeout_s: float = 60.0) -> None:
+        """Ask it to flush its append-only file and end; wait until it has."""
+        if self._process is None:
+            return
+        if self.alive():
+            self._process.terminate()
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
