@@ -1,0 +1,1 @@
+"""The misbehaving domains: ``table`` names them all, the other modules do what it says."""
