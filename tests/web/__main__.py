@@ -57,8 +57,8 @@ def _write_seeds(folder: Path, shape: Shape) -> tuple[Path, Path]:
     return everything, alone
 
 
-async def _told_to_stop() -> None:
-    """Return at SIGTERM, SIGINT, or when whoever holds our stdin lets go of it."""
+def _told_to_stop() -> asyncio.Event:
+    """Set at SIGTERM, SIGINT, or when whoever holds our stdin lets go of it."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -67,7 +67,7 @@ async def _told_to_stop() -> None:
     # A script's background job has /dev/null for stdin, which ends at once and means nothing.
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(0):
         loop.add_reader(0, lambda: stop.set() if not os.read(0, 65_536) else None)
-    await stop.wait()
+    return stop
 
 
 async def _run(arguments: argparse.Namespace) -> None:
@@ -77,6 +77,7 @@ async def _run(arguments: argparse.Namespace) -> None:
     log_path = folder / "access.log"
     log = AccessLog(log_path)
     server = Server(OrdinaryWeb(shape), authority, log)
+    stop = _told_to_stop()
     await server.start(arguments.https_port, arguments.http_port)
     seeds, ordinary_seeds = _write_seeds(folder, shape)
     print(
@@ -93,7 +94,7 @@ async def _run(arguments: argparse.Namespace) -> None:
         ),
         flush=True,
     )
-    await _told_to_stop()
+    await stop.wait()
     await server.stop()
     log.close()
 

@@ -10,29 +10,32 @@ from tests.web.log import Entry
 _TOP = """\
 # The miniature web
 
-A made-up web on loopback, for the demo, the tests and the benchmark: many ordinary domains, and one domain for each
-way to misbehave. All names end in `.test`, all TLS is signed by an authority of its own, nothing leaves the machine.
+A made-up web on loopback, for the demo, the tests and the benchmark: many ordinary domains, and one domain
+for each way to misbehave. All names end in `.test`, all TLS is signed by an authority of its own, nothing
+leaves the machine.
 
-<!-- Rendered by `python -m tests.web.document`; a test compares. Change the table in tests/web/behaviours/table.py. -->
+<!-- Rendered by `python -m tests.web.document` from tests/web/behaviours/table.py; a test compares. -->
 
 ## Start one
 
     python -m tests.web --dir /tmp/web --domains 100
 
-prints one JSON line when it listens, and runs until SIGTERM or until its stdin (a pipe or a terminal) is closed:
+prints one JSON line when it listens, and runs until SIGTERM or until its stdin (a pipe or a terminal) is
+closed:
 
 | key | what |
 |---|---|
 | `https_port`, `http_port` | where it listens on 127.0.0.1 |
-| `connect_to` | how to get there, in the syntax of curl's `--connect-to`; the first entry that matches counts |
+| `connect_to` | how to get there, as for curl's `--connect-to`; the first entry that matches counts |
 | `ca` | PEM file with the root certificates to trust |
 | `seeds` | seed file: the misbehaving domains, then all ordinary ones |
 | `ordinary_seeds` | seed file with the ordinary domains alone |
 | `log` | the access log |
 
-`--seed` makes another web of the same kind, `--mean-bytes` smaller pages, `--pages-per-domain` more of them, `--ca`
-picks the kind of certificate chains: `rsa` (RSA-2048 throughout), `ec` (P-256 under P-384), `mixed` (half and half).
-A hundred thousand domains start as quickly as ten: what a host answers is worked out when it is asked for.
+`--seed` makes another web of the same kind, `--mean-bytes` smaller pages, `--pages-per-domain` more of them,
+`--ca` picks the kind of certificate chains: `rsa` (RSA-2048 throughout), `ec` (P-256 under P-384), `mixed`
+(half and half). A hundred thousand domains start as quickly as ten: what a host answers is worked out when
+it is asked for.
 
 In tests:
 
@@ -42,23 +45,24 @@ In tests:
         crawl(web.ordinary_seeds, connect_to=web.connect_to, ca=web.ca)
         assert {entry.url for entry in web.requests()} >= web.expected().requested
 
-`web.expected()` is the oracle: the pages to store, the 404s, files and redirects to meet, and the URLs that are linked
-but denied by robots.txt, worked out from the same rules without any HTTP.
+`web.expected()` is the oracle: the pages to store, the 404s, files and redirects to meet, and the URLs that
+are linked but denied by robots.txt, worked out from the same rules without any HTTP.
 
-Where speed is measured, the pages come from a real nginx: `tests.web.tree.generate_tree` writes them as files,
-`tests.web.nginx.Nginx` serves them (or any other folders) over TLS.
+Where speed is measured, the pages come from a real nginx: `tests.web.tree.generate_tree` writes them as
+files, `tests.web.nginx.Nginx` serves them (or any other folders) over TLS.
 
 ## The ordinary domains
 
-`site-00000.test`, `site-00001.test`, … Sizes are log-normal as on the web (median 138 KB, mean 242 KB; gzip makes a
-fifth of it), about 150 links a page. Two links in three stay within the domain; the others prefer low numbers: half of
-them lead to an eighth of the domains. All links stand in a page's first 200 KB. Drawn for each domain:
+`site-00000.test`, `site-00001.test`, … Sizes are log-normal as on the web (median 138 KB, mean 242 KB; gzip
+makes a fifth of it), about 150 links a page. Two links in three stay within the domain; the others prefer low
+numbers: half of them lead to an eighth of the domains. All links stand in a page's first 200 KB. Drawn for
+each domain:
 
-- its number of pages, from half to one and a half times the mean; every page can be reached from the home page;
+- its number of pages, from half to one and a half times the mean; all can be reached from the home page;
 - the look of its addresses: flat, dated folders, numbered, or with a query;
 - 1 in 8 lives at `www.` and redirects the bare name there; 1 in 16 has a quarter of its pages at `blog.`;
-- robots.txt: 70 % deny `/private/` (except `/private/open-…`) and `/*?sort=`, both of which are linked; 15 % allow
-  everything; 15 % have none;
+- robots.txt: 70 % deny `/private/` (except `/private/open-…`) and `/*?sort=`, both of which are linked; 15 %
+  allow everything; 15 % have none;
 - 9 in 10 compress, 1 in 4 sends chunks; plain HTTP redirects to https;
 - a few links lead to missing pages (404) and to PDFs.
 
@@ -68,12 +72,12 @@ _LOG = """\
 
 ## The access log
 
-One JSON line per request, written when its answer has ended (however it ended). A connection that never sent a
-request has a line too, with `method` null: refused certificates and silent ports are seen there. The keys:
+One JSON line per request, written when its answer has ended (however it ended). A connection that never sent
+a request has a line too, with `method` null: refused certificates and silent ports are seen there. The keys:
 """
 
 _FIELD_NOTES = {
-    "t_ms": "CLOCK_BOOTTIME in ms when the request had arrived (without request: when the connection was accepted)",
+    "t_ms": "CLOCK_BOOTTIME in ms: the request had arrived (without one: the connection was accepted)",
     "conn": "number of the connection",
     "host": "from the Host header; without request the SNI name, or the domain whose own port it is",
     "sni": "the name asked for in TLS",

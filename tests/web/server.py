@@ -121,6 +121,8 @@ class Server:
             except OSError:  # out of file descriptors, or the client was gone again
                 await asyncio.sleep(_ACCEPT_RETRY_SECONDS)
                 continue
+            # asyncio does this for its own sockets; without it, TLS answers wait for the peer's delayed ACK.
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._connections += 1
             scheme = "http" if port == self.http_port else "https"
             first = Entry(t_ms=now_ms(), conn=self._connections, scheme=scheme, port=port)

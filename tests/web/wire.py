@@ -121,7 +121,10 @@ class Exchange:
         ``coding`` only labels: the body is already coded so. See ``answer_compressed``.
         """
         self.keep = self.keep and self.request.keeps_alive
-        headers = [("Server", "miniature"), ("Content-Type", kind or ""), ("Content-Encoding", coding or "")]
+        headers = [("Server", "miniature")]
+        headers += [
+            (name, value) for name, value in (("Content-Type", kind), ("Content-Encoding", coding)) if value
+        ]
         headers += self._headers
         bodiless = status in (204, 304)
         if not bodiless:
@@ -129,7 +132,7 @@ class Exchange:
                 ("Transfer-Encoding", "chunked") if chunked else ("Content-Length", str(len(body)))
             )
         headers.append(("Connection", "keep-alive" if self.keep else "close"))
-        data = head(status, tuple((name, value) for name, value in headers if value))
+        data = head(status, tuple(headers))
         if self.request.method != "HEAD" and not bodiless:
             data += chunks(body) if chunked else body
         self.status = status
