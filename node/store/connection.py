@@ -123,7 +123,7 @@ class Store(_Common):
 
     def __init__(self, settings: Settings, *, timeout_s: float = 30.0) -> None:
         super().__init__(settings)
-        self.redis = redis.Redis(**_options(settings, timeout_s))
+        self.redis: Any = redis.Redis(**_options(settings, timeout_s))
 
     def begin(self) -> Begun:
         """Meet Redis: check whose it is, load the scripts, take over the clock.
@@ -131,7 +131,7 @@ class Store(_Common):
         Raises ``StoreError`` where nothing answers, ``OtherCrawlError`` where it isn't ours.
         """
         try:
-            run_id = str(cast("dict[str, Any]", self.redis.info("server"))["run_id"])
+            run_id = str(self.redis.info("server")["run_id"])
             for each in all_scripts():
                 self.redis.script_load(each.source)
             verb = _begin(self.settings, run_id, GRACE_MS)
@@ -165,7 +165,7 @@ class Store(_Common):
         pipe = self.redis.pipeline(transaction=False)
         for command in commands:
             pipe.execute_command(*command)
-        return cast("list[Any]", pipe.execute(raise_on_error=False))
+        return list(pipe.execute(raise_on_error=False))
 
     def close(self) -> None:
         self.redis.close()
@@ -176,7 +176,7 @@ class AsyncStore(_Common):
 
     def __init__(self, settings: Settings, *, timeout_s: float = 30.0) -> None:
         super().__init__(settings)
-        self.redis = redis.asyncio.Redis(**_options(settings, timeout_s))
+        self.redis: Any = redis.asyncio.Redis(**_options(settings, timeout_s))
         self._beginning = asyncio.Lock()
 
     async def begin(self) -> Begun:
@@ -213,7 +213,7 @@ class AsyncStore(_Common):
         pipe = self.redis.pipeline(transaction=False)
         for command in commands:
             pipe.execute_command(*command)
-        return await pipe.execute(raise_on_error=False)
+        return list(await pipe.execute(raise_on_error=False))
 
     async def close(self) -> None:
         with contextlib.suppress(RedisError, OSError):

@@ -234,7 +234,6 @@ class Frontier:
 
 
 def _offered(answer: list[Any]) -> Offered:
-    full = {
-        answer[i].decode(): (answer[i + 1], answer[i + 2]) for i in range(5, len(answer), 3)
-    }
-    return Offered(*answer[:5], full)
+    full = {answer[i].decode(): (answer[i + 1], answer[i + 2]) for i in range(5, len(answer), 3)}
+    acknowledged, admitted, seen, refused, displaced = answer[:5]
+    return Offered(acknowledged, admitted, seen, refused, displaced, full)

@@ -51,7 +51,7 @@ class RobotsCache:
         if known is not None:
             self._local.move_to_end(origin)
             return known
-        value = await self._store.redis.hget(keys.robots(domain), origin)  # type: ignore[misc]
+        value = await self._store.redis.hget(keys.robots(domain), origin)
         if value is None:
             return None
         known = unpack(value)
@@ -60,14 +60,14 @@ class RobotsCache:
 
     async def may_add(self, domain: str) -> bool:
         """Is there room for one more origin of this domain?"""
-        count = await self._store.redis.hlen(keys.robots(domain))  # type: ignore[misc]
+        count = await self._store.redis.hlen(keys.robots(domain))
         return int(count) < self._max_origins
 
     async def put(self, domain: str, origin: str, known: Known) -> None:
         """Remember what asking gave."""
         self._remember(origin, known)
         pipe = self._store.redis.pipeline(transaction=False)
-        pipe.hset(keys.robots(domain), origin, known.pack())  # type: ignore[arg-type]
+        pipe.hset(keys.robots(domain), origin, known.pack())
         pipe.expire(keys.robots(domain), KEEP_S)
         await pipe.execute()
 

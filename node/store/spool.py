@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from node.store import keys
-from node.store.archive import Position
+from node.store.warc import Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,4 @@ def pages_claimed(answer: Any) -> list[Page]:
 
 def bury(page: Page, reason: str) -> list[tuple[Any, ...]]:
     """Commands: move a page to the dead letters with a reason. The ledger counts it as done."""
-    return [
-        ("XADD", keys.DEAD, "MAXLEN", "~", keys.DEAD_MAX, "*", "p", page.pointer.pack(), "why", reason)
-    ]
+    return [("XADD", keys.DEAD, "MAXLEN", "~", keys.DEAD_MAX, "*", "p", page.pointer.pack(), "why", reason)]

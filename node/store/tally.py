@@ -32,7 +32,9 @@ class Tally:
         if cpu_ms > self._cpu_ms_booked:
             self._counts[f"cpu_ms:{self._role}"] += cpu_ms - self._cpu_ms_booked
             self._cpu_ms_booked = cpu_ms
-        commands = [("HINCRBY", keys.TALLY, name, str(by)) for name, by in self._counts.items() if by]
+        commands: list[tuple[str, ...]] = [
+            ("HINCRBY", keys.TALLY, name, str(by)) for name, by in self._counts.items() if by
+        ]
         self._counts.clear()
         return commands
 

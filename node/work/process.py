@@ -34,10 +34,17 @@ class Stop:
     def __init__(self) -> None:
         self.requested = False
         self._event = asyncio.Event()
+        self._callbacks: list[Callable[[], object]] = []
 
     def request(self) -> None:
         self.requested = True
         self._event.set()
+        for callback in self._callbacks:
+            callback()
+
+    def on_request(self, callback: Callable[[], object]) -> None:
+        """Call ``callback`` as soon as stopping is wished for."""
+        self._callbacks.append(callback)
 
     async def wait(self, timeout_s: float) -> bool:
         """Sleep up to ``timeout_s``; True as soon as stopping is wished for."""
@@ -46,13 +53,21 @@ class Stop:
         return self.requested
 
 
+_libc = ctypes.CDLL(None)
+
+
+def die_with_parent() -> None:
+    """Ask the kernel for SIGTERM when the thread that started us ends, however it ends."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 def follow_parent() -> None:
-    """Ask the kernel for SIGTERM when our supervisor dies, however it dies."""
+    """The same for a child of ``milliarde crawl``, which may be gone already."""
     parent = os.environ.get(PARENT_VARIABLE)
     if parent is None:
         return
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != int(parent):  # it died before we asked
+    die_with_parent()
+    if os.getppid() != int(parent):
         sys.exit(0)
 
 
@@ -98,10 +113,11 @@ def notify(state: str) -> None:
 
 
 @contextlib.contextmanager
-def lock(path: Path, what: str) -> Iterator[None]:
+def lock(path: Path, what: str, *, patience_s: float = 0.0) -> Iterator[int]:
     """Hold ``path`` locked; ``what`` names the holder if somebody else has it.
 
-    Raises ``InUseError``, or ``DiskError`` where the folder can't be written.
+    Gives the open file: a child that inherits it holds the lock on. Raises ``InUseError`` where the
+    lock is not free within ``patience_s``, ``DiskError`` where the folder can't be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -109,14 +125,20 @@ def lock(path: Path, what: str) -> Iterator[None]:
     except OSError as error:
         raise DiskError(f"{path.parent} can't be written: {error.strerror}") from None
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(handle, 32, 0).decode(errors="replace").strip()
-            raise InUseError(f"{what} is running already (process {holder}): stop it first") from None
+        give_up = time.monotonic() + patience_s
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() < give_up:
+                    time.sleep(0.05)
+                    continue
+                holder = os.pread(handle, 32, 0).decode(errors="replace").strip()
+                raise InUseError(f"{what} is running already (process {holder}): stop it first") from None
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
-        yield
+        yield handle
     finally:
         os.close(handle)
 

@@ -15,9 +15,11 @@ import redis
 
 from node.errors import StoreError
 from node.settings import Settings
+from node.work import process
 
 _SOCKET_PATH_MAX = 100
 """The kernel takes 107 bytes; Redis wants some of them."""
+_LAST_FLUSH_S = 20.0
 _START_TIMEOUT_S = 600.0
 """Loading a large append-only file takes minutes."""
 
@@ -75,21 +77,25 @@ class RedisServer:
     def start(self) -> None:
         """Start it and wait until it has loaded its data. Raises ``StoreError``."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        socket = Path(self._settings.paths.redis_socket)
-        socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        socket.unlink(missing_ok=True)
+        Path(self._settings.paths.redis_socket).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         config = self._folder / "redis.conf"
         config.write_text(_config(self._settings, self._folder), encoding="utf-8")
         log = self._folder / "redis.log"
         if log.exists() and log.stat().st_size > 10_000_000:
             log.replace(log.with_suffix(".log.1"))
-        self._process = subprocess.Popen(
-            [find_server(), str(config)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        # the server keeps the lock until it has ended, so the next one waits for its last flush
+        with process.lock(
+            self._settings.data / "run" / "redis.lock", "the Redis of this crawl", patience_s=_LAST_FLUSH_S
+        ) as held:
+            self._process = subprocess.Popen(
+                [find_server(), str(config)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                pass_fds=(held,),
+                preexec_fn=process.die_with_parent,
+            )
         self._wait_until_loaded()
 
     @property

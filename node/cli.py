@@ -1,0 +1,333 @@
+"""The command line: arguments in, exit codes out. Data goes to stdout, talk to stderr."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from node import __version__, settings
+from node.errors import ExitCode, InputError, MilliardeError, SettingsError
+from node.settings import Settings
+
+CONFIG_VARIABLE = "MILLIARDE_CONFIG"
+CONFIG_PLACES = (Path("node.toml"), Path("crawl/node.toml"), Path("/etc/milliarde/node.toml"))
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def _duration(text: str) -> float:
+    """``90``, ``90s``, ``15m``, ``2h``, ``1d`` -> seconds."""
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)", text.strip().lower())
+    if found is None or found[2] not in _UNITS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no duration: write 90s, 15m, 2h or 1d")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def _count(text: str) -> int:
+    """A whole number above zero; ``1e6`` and ``1_000`` are fine."""
+    try:
+        value = float(text.replace("_", ""))
+    except ValueError:
+        value = 0.0
+    if not (value >= 1 and value == int(value)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above zero")
+    return int(value)
+
+
+def _change(text: str) -> tuple[str, object]:
+    """``section.key=value``, the value in TOML (a bare word is taken as text)."""
+    import tomllib
+
+    name, equals, value = text.partition("=")
+    if not equals or name.count(".") != 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: write section.key=value")
+    try:
+        return name, tomllib.loads(f"x = {value}")["x"]
+    except tomllib.TOMLDecodeError:
+        return name, value
+
+
+def _parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="milliarde",
+        description="A polite web crawler. 'milliarde crawl URL' crawls from here; the other commands "
+        "run and operate the parts of a node.",
+        epilog="Exit codes: " + ", ".join(f"{code.value} {code.name.lower()}" for code in ExitCode),
+    )
+    top.add_argument("--version", action="version", version=f"milliarde {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(name: str, help_: str, run: Callable[[argparse.Namespace], int], *, node: bool = True) -> Any:
+        command = commands.add_parser(name, help=help_, description=help_)
+        command.set_defaults(run=run)
+        if node:
+            command.add_argument(
+                "--config", type=Path, metavar="FILE", help="the node's settings (node.toml)"
+            )
+        return command
+
+    _add_crawl(add("crawl", "crawl from this machine: a whole node under one command", _crawl, node=False))
+    for role, run in (("fetcher", _fetcher), ("parser", _parser_process)):
+        command = add(role, f"run one {role}, as systemd does", run)
+        command.add_argument("number", type=_count, help=f"which {role} of this node, from 1")
+    add("watch", "run the process that serves metrics", _watch)
+    command = add("seed", "add seeds from lists (plain, rank,domain CSV, or .gz)", _seed)
+    command.add_argument("files", type=Path, nargs="+", metavar="FILE")
+    command = add("status", "how the crawl stands", _status)
+    command.add_argument("--json", action="store_true", help="everything, for programs")
+    command = add("check", "verify that nothing is lost and ready means workable", _check)
+    command.add_argument("--json", action="store_true")
+    command = add("pause", "hand out no more URLs until 'resume'", _pause)
+    command.add_argument("--reason", default="", help="shown by status")
+    add("resume", "go on after pause or drain", _resume)
+    command = add("drain", "pause, and wait until what is under way has ended", _drain)
+    command.add_argument("--wait", type=_duration, default=600.0, metavar="TIME", help="default 10m")
+    command = add("exclude", "never visit these hosts or domains, nor anything under them", _exclude)
+    command.add_argument("names", nargs="+", metavar="DOMAIN")
+    command.add_argument("--reason", default="", help="kept in the audit file")
+    command = add("include", "lift exclusions and bring back what was taken out", _include)
+    command.add_argument("names", nargs="+", metavar="DOMAIN")
+    command = add("trim", "take the worst URLs out of a domain's queue, into a file", _trim)
+    command.add_argument("name", metavar="DOMAIN")
+    command.add_argument("--keep", type=int, required=True, metavar="N", help="how many of the best stay")
+    command = add("top", "the domains with the longest queues", _top)
+    command.add_argument("-n", type=_count, default=20, dest="most")
+    command.add_argument("--json", action="store_true")
+    command = add("inspect", "all that is known of one domain", _inspect)
+    command.add_argument("name", metavar="DOMAIN")
+    command.add_argument("--json", action="store_true")
+    return top
+
+
+def _add_crawl(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("urls", nargs="*", metavar="URL", help="where to begin: URLs or domains")
+    add("--seeds", type=Path, action="append", default=[], metavar="FILE", help="a list of them")
+    add("--out", type=Path, default=Path("crawl"), metavar="DIR", help="default: crawl")
+    add("--pages", type=_count, metavar="N", help="stop after N stored pages")
+    add("--for", type=_duration, dest="seconds", metavar="TIME", help="stop after 90s, 15m, 2h ...")
+    add("--delay", type=_duration, metavar="TIME", help="between visits to one domain; default 5s")
+    add("--fetchers", type=_count, metavar="N", help="default: by the number of cores")
+    add("--parsers", type=_count, metavar="N")
+    add("--idle", type=_duration, metavar="TIME", help="end when no domain could be visited this long")
+    add("--scope", choices=("seeds", "list", "open"), help="which domains; default: those of the seeds")
+    add("--max-depth", type=int, metavar="N", help="follow links this far from a seed")
+    add("--contact", metavar="URL", help="where site owners reach you; goes into the User-Agent")
+    add("--settings", type=Path, metavar="FILE", help="a settings file to start from")
+    add("--set", type=_change, action="append", default=[], metavar="SECTION.KEY=VALUE", dest="changes")
+    add("--ca-file", type=Path, metavar="FILE", help="further trusted roots (PEM)")
+    add(
+        "--connect-to",
+        action="append",
+        default=[],
+        metavar="HOST1:PORT1:HOST2:PORT2",
+        help="as curl's: connections to the first go to the second",
+    )
+
+
+# -- commands; what they do is in node.work, imported when asked for
+
+
+def _crawl(args: argparse.Namespace) -> int:
+    from node.work import crawl
+
+    changes: list[tuple[str, object]] = []
+    for name, value in (
+        ("crawl.pages", args.pages),
+        ("crawl.seconds", args.seconds),
+        ("crawl.delay_s", args.delay),
+        ("crawl.scope", args.scope),
+        ("crawl.max_depth", args.max_depth),
+        ("identity.contact", args.contact),
+        ("tls.ca_file", str(args.ca_file.resolve()) if args.ca_file else None),
+        ("dns.connect_to", args.connect_to or None),
+    ):
+        if value is not None:
+            changes.append((name, value))
+    told = crawl.run(
+        crawl.Plan(
+            out=args.out,
+            urls=tuple(args.urls),
+            lists=tuple(args.seeds),
+            changes=(*changes, *args.changes),
+            fetchers=args.fetchers,
+            parsers=args.parsers,
+            idle_s=args.idle,
+            settings_file=args.settings,
+        )
+    )
+    return ExitCode.INTERRUPTED if told["reason"] == "interrupted" else ExitCode.OK
+
+
+def _fetcher(args: argparse.Namespace) -> int:
+    from node.work import fetcher
+
+    fetcher.main(_settings(args), args.number)
+    return ExitCode.OK
+
+
+def _parser_process(args: argparse.Namespace) -> int:
+    from node.work import parser
+
+    parser.main(_settings(args), args.number)
+    return ExitCode.OK
+
+
+def _watch(args: argparse.Namespace) -> int:
+    from node.work import watch
+
+    watch.main(_settings(args))
+    return ExitCode.OK
+
+
+def _seed(args: argparse.Namespace) -> int:
+    from node.work import seed, show
+
+    with _opened(args) as node:
+        show.seeds(seed.sow_files(node.store, node.frontier, node.settings, args.files))
+    return ExitCode.OK
+
+
+def _status(args: argparse.Namespace) -> int:
+    from node.work import show
+
+    with _opened(args) as node:
+        show.status(node.store, as_json=args.json)
+    return ExitCode.OK
+
+
+def _check(args: argparse.Namespace) -> int:
+    from node.work import show
+
+    with _opened(args) as node:
+        sound = show.check(node.store, as_json=args.json)
+    return ExitCode.OK if sound else ExitCode.CHECK_FAILED
+
+
+def _pause(args: argparse.Namespace) -> int:
+    from node.work import operate
+
+    with _opened(args) as node:
+        operate.pause(node.store, args.reason)
+    _say("paused: no more URLs are handed out; what is under way is finished ('milliarde resume' goes on)")
+    return ExitCode.OK
+
+
+def _resume(args: argparse.Namespace) -> int:
+    from node.work import operate
+
+    with _opened(args) as node:
+        operate.resume(node.store)
+    _say("going on")
+    return ExitCode.OK
+
+
+def _drain(args: argparse.Namespace) -> int:
+    from node.work import operate
+
+    with _opened(args) as node:
+        leased, spooled = operate.drain(node.store, args.wait)
+    if leased or spooled:
+        _say(f"paused, but {leased} visits and {spooled} pages are still under way")
+        return ExitCode.CHECK_FAILED
+    _say("drained: nothing is under way ('milliarde resume' goes on)")
+    return ExitCode.OK
+
+
+def _exclude(args: argparse.Namespace) -> int:
+    from node.work import operate, show
+
+    with _opened(args) as node:
+        taken = operate.exclude(node.store, node.frontier, node.settings, args.names, args.reason)
+    show.taken(taken, "excluded")
+    return ExitCode.OK
+
+
+def _include(args: argparse.Namespace) -> int:
+    from node.work import operate, show
+
+    with _opened(args) as node:
+        taken = operate.include(node.store, node.frontier, node.settings, args.names)
+    show.taken(taken, "included")
+    return ExitCode.OK
+
+
+def _trim(args: argparse.Namespace) -> int:
+    from node.work import operate, show
+
+    if args.keep < 0:
+        raise InputError("--keep must be 0 or more")
+    with _opened(args) as node:
+        taken = operate.trim(node.store, node.frontier, node.settings, args.name, args.keep)
+    show.taken([taken], "trimmed")
+    return ExitCode.OK
+
+
+def _top(args: argparse.Namespace) -> int:
+    from node.work import operate, show
+
+    with _opened(args) as node:
+        show.top(operate.top(node.store, node.frontier, args.most), as_json=args.json)
+    return ExitCode.OK
+
+
+def _inspect(args: argparse.Namespace) -> int:
+    from node.work import operate, show
+
+    with _opened(args) as node:
+        show.inspection(operate.inspect(node.store, node.frontier, args.name), as_json=args.json)
+    return ExitCode.OK
+
+
+# -- what commands share
+
+
+def _settings(args: argparse.Namespace) -> Settings:
+    if args.config is not None:
+        return settings.load(args.config)
+    named = os.environ.get(CONFIG_VARIABLE)
+    if named:
+        return settings.load(Path(named))
+    for place in CONFIG_PLACES:
+        if place.exists():
+            return settings.load(place)
+    raise SettingsError(
+        f"which node? give --config FILE, or set {CONFIG_VARIABLE} "
+        f"(there is no {', '.join(map(str, CONFIG_PLACES))})"
+    )
+
+
+def _opened(args: argparse.Namespace) -> Any:
+    from node.work.opened import opened
+
+    return opened(_settings(args))
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; answers its exit code. Expected errors are one sentence on stderr."""
+    args = _parser().parse_args(argv)
+    try:
+        return int(args.run(args))
+    except MilliardeError as error:
+        _say(f"milliarde {args.command}: {error}")
+        return int(error.exit_code)
+    except KeyboardInterrupt:
+        return int(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return int(ExitCode.OK)
+
+
+def to_json(value: object) -> str:
+    """JSON text of dataclasses, structs and plain values."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()

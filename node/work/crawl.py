@@ -1,0 +1,283 @@
+"""``milliarde crawl``: settings, seeds, a whole node, live progress, and an end that is told."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from node import settings as settings_of
+from node.errors import DiskError, InputError, MilliardeError
+from node.rules.admit import Admission, Scope
+from node.rules.seeds import Junk, Seed
+from node.settings import Settings
+from node.store import index, keys
+from node.store.connection import LOST
+from node.store.frontier import Frontier
+from node.store.snapshot import Snapshot
+from node.work import seed, summary
+from node.work.local import TICK_S, LocalNode, data_lock
+from node.work.progress import Progress, show_summary
+from node.work.redis_server import socket_path
+
+FLEET_FETCHERS, FLEET_PARSERS = 9, 6
+"""The fleet's split of 16 cores, whose ratio smaller machines follow."""
+CONFIG = "node.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the command line asks for. ``changes``: ("section.key", value) over the defaults."""
+
+    out: Path
+    urls: tuple[str, ...]
+    lists: tuple[Path, ...]
+    changes: tuple[tuple[str, object], ...]
+    fetchers: int | None
+    parsers: int | None
+    idle_s: float | None
+    settings_file: Path | None = None
+
+
+def default_split(cores: int) -> tuple[int, int]:
+    """Fetchers and parsers for a machine: the fleet's ratio, at least one of each."""
+    total = max(2, cores)
+    fetchers = max(1, round(total * FLEET_FETCHERS / (FLEET_FETCHERS + FLEET_PARSERS)))
+    return fetchers, max(1, total - fetchers)
+
+
+def _settings(plan: Plan) -> Settings:
+    """Defaults for one machine, the settings file if any, the command line: the last one wins."""
+    out = plan.out.resolve()
+    known = out / CONFIG
+    tree: dict[str, dict[str, object]] = {
+        "crawl": {"delay_s": 5.0, "seen_error_rate": 1e-6},
+        "fetcher": {"in_flight": 500},
+        "watch": {"port": 0},
+    }
+    base = plan.settings_file or (known if known.exists() and not (plan.urls or plan.lists) else None)
+    if base is not None:
+        tree = msgspec.to_builtins(settings_of.load(base))
+    tree["paths"] = {"data": str(out), "redis_socket": str(socket_path(out))}
+    for dotted, value in plan.changes:
+        section, _, key = dotted.partition(".")
+        tree.setdefault(section, {})[key] = value
+    return settings_of.build(tree, "the settings")
+
+
+def _prepare(settings: Settings) -> Path:
+    """Make the folders and write the settings where the children read them."""
+    try:
+        for folder in (settings.data, settings.warc_folder, settings.log_folder, settings.data / "run"):
+            folder.mkdir(parents=True, exist_ok=True)
+        path = settings.data / CONFIG
+        fresh = path.with_suffix(".toml.new")
+        fresh.write_text(settings_of.dump(settings), encoding="utf-8")
+        fresh.replace(path)
+    except OSError as error:
+        raise DiskError(f"{settings.data} can't be written: {error.strerror}") from None
+    return path
+
+
+def _seeds(plan: Plan) -> Iterator[Seed | Junk]:
+    yield from seed.given(plan.urls)
+    for path in plan.lists:
+        yield from seed.read(path)
+
+
+class _Interrupt:
+    """Ctrl-C and SIGTERM as a flag; a second Ctrl-C means: now."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def install(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, _frame: object) -> None:
+        if self.asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.asked = True
+
+
+def run(plan: Plan) -> dict[str, object]:
+    """Crawl until an end is reached; answers the summary.
+
+    Raises ``MilliardeError`` of the fitting kind where it can't begin or go on.
+    """
+    settings = _settings(plan)
+    for text in plan.urls:
+        found = next(seed.given([text]))
+        if isinstance(found, Junk):
+            raise InputError(f"{text!r} can't be crawled: {found.why}")
+    for path in plan.lists:
+        next(iter(seed.read(path)), None)  # says at once if it can't be read
+    interrupt = _Interrupt()
+    interrupt.install()
+    config = _prepare(settings)
+    fetchers, parsers = default_split(os.cpu_count() or 1)
+    with data_lock(settings), Progress() as progress:
+        node = LocalNode(
+            settings,
+            config,
+            fetchers=plan.fetchers or fetchers,
+            parsers=plan.parsers or parsers,
+            watch=True,
+        )
+        crawl = _Crawl(plan, settings, node, progress, interrupt)
+        try:
+            told = crawl.run()
+        except BaseException:
+            node.kill_children()
+            node.close(clean=False)
+            raise
+    show_summary(told)
+    return told
+
+
+class _Crawl:
+    def __init__(
+        self, plan: Plan, settings: Settings, node: LocalNode, progress: Progress, interrupt: _Interrupt
+    ) -> None:
+        self.plan = plan
+        self.settings = settings
+        self.node = node
+        self.progress = progress
+        self.interrupt = interrupt
+        self.frontier = Frontier(settings)
+        self.idle_s = plan.idle_s if plan.idle_s is not None else max(120.0, 3 * settings.crawl.delay_s)
+        self._next_look = 0.0
+
+    def run(self) -> dict[str, object]:
+        begun = self.node.start()
+        self._announce(begun.how)
+        self.node.tell(pages=self.settings.crawl.pages)
+        self.node.start_children()
+        self._sow()
+        reason = self._until_the_end()
+        return self._finish(reason)
+
+    def _announce(self, how: str) -> None:
+        say = self.progress.say
+        if how == "clean":
+            say(f"going on with the crawl in {self.settings.data}")
+        elif how == "unclean":
+            say(
+                f"going on with the crawl in {self.settings.data}, which was cut off; every domain is "
+                f"left in peace for its delay first"
+            )
+        for rule in self.settings.dns.connect_to:
+            say(f"connect-to {rule}: addresses behind it are not checked")
+        if not self.settings.tls.verify:
+            say("certificates are not verified")
+
+    # -- seeds
+
+    def _sow(self) -> None:
+        self.progress.note = "reading seeds"
+        crawl = self.settings.crawl
+        admission = Admission(Scope.open(), crawl.nodes, crawl.me, lambda _host: False, None)
+        report = seed.sow(
+            self.node.store,
+            self.frontier,
+            admission,
+            self._until_interrupted(_seeds(self.plan)),
+            on_batch=self._look_if_due,
+        )
+        for junk in report.junk:
+            self.progress.say(f"{junk.where}, line {junk.line}: {junk.why}; passed over")
+        more = report.junk_lines - len(report.junk)
+        if more > 0:
+            self.progress.say(f"... and {more:,} more lines that can't be used")
+        for why, count in report.refused.items():
+            self.progress.say(f"{count:,} seeds are not for us: {why}")
+        if not report.seeds and (self.plan.urls or self.plan.lists):
+            raise InputError("there is no usable line among the seeds")
+        if not self.node.look().count("admitted"):
+            raise InputError("there is nothing to crawl: give URLs, domains or --seeds FILE")
+        self.progress.note = ""
+
+    def _until_interrupted(self, seeds: Iterable[Seed | Junk]) -> Iterator[Seed | Junk]:
+        for each in seeds:
+            if self.interrupt.asked:
+                return
+            yield each
+
+    # -- the loop
+
+    def _look_if_due(self) -> Snapshot | None:
+        now = time.monotonic()
+        if now < self._next_look:
+            return None
+        self._next_look = now + TICK_S
+        try:
+            self.node.look_after()
+            self.node.book_time()
+            look = self.node.look()
+        except LOST:
+            return None
+        self.progress.show(look)
+        return look
+
+    def _until_the_end(self) -> str:
+        begun_ms = self.node.store.now_ms()
+        while True:
+            if self.interrupt.asked:
+                return "interrupted"
+            look = self._look_if_due()
+            if look is not None:
+                reason = self._ended(look, begun_ms)
+                if reason is not None:
+                    return reason
+            time.sleep(0.02)
+
+    def _ended(self, look: Snapshot, begun_ms: int) -> str | None:
+        crawl = self.settings.crawl
+        if crawl.pages is not None and look.pages >= crawl.pages:
+            return "pages"
+        if crawl.seconds is not None and look.tally.get("active_ms", 0) >= 1000 * crawl.seconds:
+            return "time"
+        if look.open_urls == 0:
+            return "finished"
+        if look.control.get("pause"):
+            self.progress.note = f"paused: {look.control['pause']}"
+            return None
+        self.progress.note = ""
+        last_work_ms = max(begun_ms, look.count("last_lease"))
+        quiet = look.count("leased") == 0 and look.count("spooled") == 0
+        if quiet and self.node.store.now_ms() - last_work_ms > 1000 * self.idle_s:
+            return "idle"
+        return None
+
+    # -- the end
+
+    def _finish(self, reason: str) -> dict[str, object]:
+        self.progress.note = "stopping"
+        self.node.store.calls([], extra=[("HSET", keys.CONTROL, "stop", reason)])
+        self.node.stop(drain_spool=reason != "interrupted", on_tick=lambda: self._show())
+        self.node.book_time()
+        look = self.node.look()
+        told = summary.summarise(look, reason=reason, folder=self.plan.out)
+        self.node.close(clean=True)
+        self.progress.note = "writing the index"
+        index.build(
+            self.settings.log_folder, self.settings.data / "index.cdxj", warc_folder=self.settings.warc_folder
+        )
+        summary.write(told, self.settings.data / "summary.json")
+        if look.ledger_gap:
+            raise MilliardeError(
+                f"the ledger does not add up ({look.ledger_gap} URLs): please report this, with "
+                f"{self.settings.data / 'summary.json'}"
+            )
+        return told
+
+    def _show(self) -> None:
+        if time.monotonic() >= self._next_look:
+            self._next_look = time.monotonic() + TICK_S
+            self.progress.show(self.node.look())

@@ -1,0 +1,359 @@
+"""A fetcher: lease -> visit -> archive -> settle, thousands of visits at once on one event loop.
+
+It leases only what it can serve now. Results are gathered for a moment, flushed to the disk together
+and settled in one call, archive first. When the store is away it sends nothing new and waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import shutil
+from collections.abc import Iterable
+
+import msgspec
+from redis.exceptions import ResponseError
+
+from node.errors import DiskError, StoreError
+from node.rules.entry import Lease
+from node.rules.outcome import Outcome, Signal
+from node.settings import Settings
+from node.store import exclusions as excluding
+from node.store import keys
+from node.store.archive import ArchiveWriter
+from node.store.connection import GRACE_MS, LOST, AsyncStore, is_out_of_memory
+from node.store.exclusions import Exclusions
+from node.store.fetchlog import FetchLog
+from node.store.frontier import Frontier, Group, Kind, Settlement
+from node.store.robots_cache import RobotsCache
+from node.store.snapshot import Report
+from node.store.tally import Tally, rss_bytes
+from node.work import process
+from node.work.links import Offering
+from node.work.process import Lag, Stop
+from node.work.record import DiskRecorder
+from node.work.robots import Robots
+from node.work.visit import Visited, Visitor
+from node.work.wire import new_client
+
+BEAT_S = 1.0
+DRAIN_S = 40.0
+"""Visits get this long to end after a stop; what is left returns to the frontier."""
+LAG_HIGH_MS = 100.0
+LAG_LOW_MS = 30.0
+LEAST_IN_FLIGHT = 8
+
+
+class Fetcher:
+    """One fetcher process; ``number`` is its place in the node, from 1."""
+
+    def __init__(self, settings: Settings, number: int, stop: Stop) -> None:
+        self.settings = settings
+        self.number = number
+        self.stop = stop
+        self.instance = process.instance()
+        self.tag = f"{number}.{self.instance}"
+        self.store = AsyncStore(settings)
+        self.frontier = Frontier(settings)
+        self.tally = Tally("fetchers")
+        self.exclusions = Exclusions()
+        self.lag = Lag()
+        name = f"f{number:02d}"
+        self.archive = ArchiveWriter(
+            settings.warc_folder,
+            f"{settings.crawl.name}-{name}",
+            rotate_bytes=settings.archive.rotate_bytes,
+            info=_warc_info(settings),
+            fsync=settings.archive.fsync,
+        )
+        self.log = FetchLog(settings.log_folder, f"fetch-{name}", settings.archive.log_rotate_bytes)
+        self.recorder = DiskRecorder(self.archive, self.log, self.tally)
+        self.offering = Offering(settings, self.frontier, self.exclusions, self.tally)
+        self.client = new_client(settings)
+        self.visitor = Visitor(
+            settings,
+            self.store,
+            self.frontier,
+            self.client,
+            Robots(
+                self.client,
+                RobotsCache(self.store, max_origins_per_domain=settings.crawl.max_origins_per_domain),
+                token=settings.identity.token,
+                deadline_s=settings.fetcher.deadline_s,
+                max_pause_s=settings.crawl.max_crawl_delay_s,
+                now_ms=self.store.now_ms,
+                jitter=random.random,
+            ),
+            self.exclusions,
+            self.recorder,
+            self._may_send,
+            random.random,
+        )
+        self.lanes: list[int] = []
+        self.limit = settings.fetcher.in_flight
+        self.waiting = ""
+        self._may_send_until_ms = 0
+        self._generations: dict[str, int] = {}
+        self._visits: set[asyncio.Task[None]] = set()
+        self._settlements: list[Settlement] = []
+        self._found: list[tuple[str, int]] = []
+        self._wake = asyncio.Event()
+        self._start = 0
+        self._lag_ms = 0.0
+        stop.on_request(self._wake.set)
+        self._commands_booked = 0
+
+    # -- life
+
+    async def run(self) -> None:
+        """Work until asked to stop; leaves nothing behind but what a crash would leave, too."""
+        await self._begin()
+        process.notify("READY=1")
+        helpers = [
+            asyncio.create_task(each)
+            for each in (self.lag.watch(), self._beat_forever(), self._settle_forever())
+        ]
+        leasing = asyncio.create_task(self._lease_forever())
+        try:
+            done, _ = await asyncio.wait([*helpers, leasing], return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+            await self._drain()
+        finally:
+            for task in (*helpers, leasing, *self._visits):
+                task.cancel()
+            await asyncio.gather(*helpers, leasing, *self._visits, return_exceptions=True)
+            await self._leave()
+
+    async def _begin(self) -> None:
+        while True:
+            try:
+                await self.store.begin()
+                await self._beat()
+                return
+            except LOST as error:
+                if await self.stop.wait(0.5):
+                    raise StoreError(f"Redis went away: {error}") from None
+
+    async def _drain(self) -> None:
+        if self._visits:
+            await asyncio.wait(self._visits, timeout=DRAIN_S)
+        for task in self._visits:
+            task.cancel()
+        await asyncio.gather(*self._visits, return_exceptions=True)
+
+    async def _leave(self) -> None:
+        with contextlib.suppress(*LOST, DiskError):
+            await self._settle()
+            await self.store.call(
+                self.frontier.beat(self.store.now_ms(), self.number, self.instance, leave=True)
+            )
+            await self.store.calls([], extra=[*self._tallies(), ("HDEL", keys.PROCS, self._name)])
+        await self.archive.close()
+        self.log.close()
+        await self.client.close()
+        await self.store.close()
+
+    @property
+    def _name(self) -> str:
+        return f"fetcher.{self.number}"
+
+    # -- heartbeat
+
+    async def _beat_forever(self) -> None:
+        while True:
+            try:
+                await self._beat()
+            except LOST:
+                self.waiting = "no_store"
+            process.notify("WATCHDOG=1")
+            await asyncio.sleep(BEAT_S)
+
+    async def _beat(self) -> None:
+        sent_ms = self.store.now_ms()
+        self._adapt()
+        report = Report(
+            os.getpid(),
+            sent_ms,
+            in_hand=len(self._visits),
+            limit=self.limit,
+            lag_ms=round(self._lag_ms, 1),
+            waiting=self.waiting,
+            rss_mb=rss_bytes() // 1_000_000,
+        )
+        tallies = self._tallies()
+        try:
+            lanes, version, *_ = await self.store.calls(
+                [self.frontier.beat(sent_ms, self.number, self.instance)],
+                extra=[
+                    excluding.READ_VERSION,
+                    ("HSET", keys.PROCS, self._name, msgspec.json.encode(report)),
+                    *tallies,
+                ],
+            )
+        except LOST:
+            self.tally.put_back(tallies)
+            raise
+        self.lanes = lanes
+        self._may_send_until_ms = sent_ms + GRACE_MS
+        if excluding.version_of(version) != self.exclusions.version:
+            names = (await self.store.calls([], extra=[excluding.READ_NAMES]))[0]
+            self.exclusions.replace(names, excluding.version_of(version))
+
+    def _tallies(self) -> list[tuple[str, ...]]:
+        self.tally.add("redis_commands", self.store.commands - self._commands_booked)
+        self._commands_booked = self.store.commands
+        return self.tally.take()
+
+    def _adapt(self) -> None:
+        """Lease less while the event loop runs late: a starved loop looks like the sites' fault."""
+        self._lag_ms = self.lag.take_ms()
+        if self._lag_ms > LAG_HIGH_MS:
+            self.limit = max(LEAST_IN_FLIGHT, len(self._visits) * 3 // 4)
+        elif self._lag_ms < LAG_LOW_MS:
+            self.limit = min(self.settings.fetcher.in_flight, self.limit + max(1, self.limit // 20))
+
+    def _may_send(self, lease: Lease) -> bool:
+        """Is a lease still ours and young enough, and its lane ours?
+
+        The clock runs on while a process is stopped, so one that slept too long finds out here.
+        """
+        now = self.store.now_ms()
+        return (
+            now < self._may_send_until_ms
+            and now < lease.expiry_ms - 1000 * self.settings.fetcher.deadline_s
+            and self._generations.get(_token(lease)) == self.store.generation
+        )
+
+    # -- lease
+
+    async def _lease_forever(self) -> None:
+        while not self.stop.requested:
+            want = min(self.limit - len(self._visits), self.settings.fetcher.lease_batch)
+            low_disk = self._disk_low()
+            if want <= 0 or low_disk or not self.lanes:
+                self.waiting = "disk_low" if low_disk else "busy" if want <= 0 else "no_lanes"
+                await self._pause(0.2)
+                continue
+            try:
+                got, next_due_ms = await self._lease(want)
+            except LOST:
+                self.waiting = "no_store"
+                await self._pause(0.5)
+                continue
+            if not got:
+                idle_s = 0.25 if next_due_ms < 0 else (next_due_ms - self.store.now_ms()) / 1000
+                await self._pause(min(0.25, max(0.005, idle_s)))
+            elif got < want // 2:
+                await self._pause(0.01)
+
+    async def _lease(self, want: int) -> tuple[int, int]:
+        self._start += 1
+        generation = self.store.generation
+        leased = await self.store.call(
+            self.frontier.lease(self.store.now_ms(), self.tag, self.lanes, want, self._start % 64)
+        )
+        self.waiting = leased.reason or ("" if leased.leases else "no_work")
+        for lease in leased.leases:
+            self._generations[_token(lease)] = generation
+            task = asyncio.create_task(self._serve(lease))
+            self._visits.add(task)
+            task.add_done_callback(self._visits.discard)
+        return len(leased.leases), leased.next_due_ms
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait for a moment, or until something was settled or a stop is wished for."""
+        self._wake.clear()
+        if not self.stop.requested:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), seconds)
+
+    def _disk_low(self) -> bool:
+        free = shutil.disk_usage(self.settings.data).free
+        return self.recorder.disk_full or free < self.settings.archive.disk_reserve_bytes
+
+    # -- visit
+
+    async def _serve(self, lease: Lease) -> None:
+        token = _token(lease)
+        try:
+            visited = await self.visitor.visit(lease)
+        except asyncio.CancelledError:
+            # stopped in the middle: something may have been sent, so the domain owes its delay
+            visited = Visited(Settlement(lease, Kind.BACK, Outcome.NOT_SENT, Signal.NONE, sent=True))
+        except LOST:
+            # the store went away during a hop; the lease will run out and be reaped
+            return
+        finally:
+            self._generations.pop(token, None)
+        self._settlements.append(visited.settlement)
+        self._found += visited.found
+
+    # -- settle
+
+    async def _settle_forever(self) -> None:
+        while True:
+            await asyncio.sleep(self.settings.fetcher.settle_every_ms / 1000)
+            if not self._settlements:
+                continue
+            try:
+                await self._settle()
+            except (*LOST, DiskError):
+                await asyncio.sleep(0.5)
+            self._wake.set()
+
+    async def _settle(self) -> None:
+        """Bring what was gathered to disk, then tell the frontier. On a lost answer it is said again."""
+        batch, found = self._settlements, self._found
+        self._settlements, self._found = [], []
+        try:
+            marks = await self.recorder.commit()
+            self.log.flush()
+            groups = self.offering.groups(found, self.store.now_ms())
+            if groups:
+                await self._offer(groups.values())
+            for start in range(0, len(batch), 200):
+                part = batch[start : start + 200]
+                answer = await self.store.call(
+                    self.frontier.settle(self.store.now_ms(), part, marks, random.random())
+                )
+                self.tally.add("settled_stale", answer.count("0"))
+        except (*LOST, DiskError):
+            # a repeated settle is refused as stale where it was carried out before
+            self._settlements[:0] = batch
+            self._found[:0] = found
+            raise
+
+    async def _offer(self, groups: Iterable[Group]) -> None:
+        try:
+            await self.store.call(self.frontier.offer(self.store.now_ms(), groups))
+        except ResponseError as error:
+            if not is_out_of_memory(error):
+                raise
+            self.tally.add("drop:out_of_memory", sum(len(group.entries) for group in groups))
+
+
+def _token(lease: Lease) -> str:
+    return lease.member.partition(" ")[0]
+
+
+def _warc_info(settings: Settings) -> dict[str, str]:
+    return {
+        "software": "Milliarde",
+        "format": "WARC File Format 1.1",
+        "robots": "RFC 9309",
+        "isPartOf": settings.crawl.name,
+        "operator": settings.identity.contact or "unknown",
+    }
+
+
+def main(settings: Settings, number: int) -> None:
+    """Run fetcher ``number`` until it is stopped."""
+
+    async def body(stop: Stop) -> None:
+        await Fetcher(settings, number, stop).run()
+
+    with process.lock(settings.data / "run" / f"fetcher-{number}.lock", f"fetcher {number}"):
+        process.run(body)

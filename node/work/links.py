@@ -1,0 +1,130 @@
+"""From addresses to offers: what fetchers and parsers do alike with URLs they found.
+
+Every URL passes the same gates here (scope, shard, exclusion, traps); what is turned away is counted
+with its reason. What is let in is grouped by domain, ready for one offer.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable
+from pathlib import Path
+
+from node.rules.admit import Admission, Admitted, Scope
+from node.rules.entry import Entry
+from node.rules.seen import fingerprint
+from node.rules.url import dedup_key
+from node.settings import Settings
+from node.store.exclusions import Exclusions
+from node.store.frontier import Frontier, Group, Offered
+from node.store.tally import Tally
+from node.work import seed
+
+CACHE_SLOTS = 1 << 20
+"""8 MB of fingerprints of URLs the frontier is known to have seen."""
+
+
+class KnownUrls:
+    """A direct-mapped cache of 64-bit fingerprints: bounded, and practically exact.
+
+    Filled only with what the frontier has confirmed as seen; emptied when URLs are taken out of the
+    frontier (include, trim), since those may be offered again.
+    """
+
+    __slots__ = ("_mask", "_slots")
+
+    def __init__(self, slots: int = CACHE_SLOTS) -> None:
+        self._mask = slots - 1
+        self._slots = array("Q", bytes(8 * slots))
+
+    def has(self, print_: int) -> bool:
+        return self._slots[print_ & self._mask] == print_
+
+    def add(self, print_: int) -> None:
+        self._slots[print_ & self._mask] = print_
+
+    def clear(self) -> None:
+        self._slots = array("Q", bytes(8 * (self._mask + 1)))
+
+
+def scope_of(settings: Settings, seed_domains: Iterable[str] = ()) -> Scope:
+    """The scope that the settings name. Raises ``InputError`` where the list can't be read."""
+    crawl = settings.crawl
+    if crawl.scope == "open":
+        return Scope.open()
+    if crawl.scope == "list":
+        return Scope.of_domains(seed.domains_of(Path(crawl.domain_list or "")))
+    return Scope.of_domains(seed_domains)
+
+
+class Offering:
+    """Gates and groups. ``scope`` is replaced when more seeds come in."""
+
+    def __init__(self, settings: Settings, frontier: Frontier, exclusions: Exclusions, tally: Tally) -> None:
+        self._settings = settings
+        self._frontier = frontier
+        self._exclusions = exclusions
+        self._tally = tally
+        self.known = KnownUrls()
+        self._full: dict[str, tuple[int, int]] = {}
+        self._fresh: dict[str, list[int]] = {}
+        self.admission = self._admission(scope_of(settings))
+
+    def _admission(self, scope: Scope) -> Admission:
+        crawl = self._settings.crawl
+        return Admission(scope, crawl.nodes, crawl.me, self._exclusions.covers, crawl.max_depth)
+
+    def replace_scope(self, scope: Scope) -> None:
+        self.admission = self._admission(scope)
+
+    def groups(
+        self, found: Iterable[tuple[str, int]], now_ms: int, groups: dict[str, Group] | None = None
+    ) -> dict[str, Group]:
+        """Add (canonical URL, depth) pairs to ``groups`` by domain, those that pass.
+
+        URLs known to be seen and those a full domain would turn away are left out here, and counted.
+        """
+        groups = {} if groups is None else groups
+        judge, known, full = self.admission.judge, self.known, self._full
+        drop = self._tally.add
+        for url, depth in found:
+            verdict = judge(url, depth)
+            if not isinstance(verdict, Admitted):
+                drop(f"drop:{verdict}")
+                continue
+            key = dedup_key(url)
+            print_ = fingerprint(key)
+            if known.has(print_):
+                drop("links:known")
+                continue
+            domain = verdict.domain
+            if domain in full:
+                worst, until_ms = full[domain]
+                if now_ms >= until_ms:
+                    del full[domain]
+                elif verdict.level >= worst:
+                    drop("drop:full")
+                    continue
+            group = groups.get(domain)
+            if group is None:
+                group = groups[domain] = Group(domain, verdict.lane, now_ms)
+            group.entries.append(Entry(url, verdict.level, depth).pack())
+            group.slots += self._frontier.slots(key)
+            self._fresh.setdefault(domain, []).append(print_)
+        return groups
+
+    def learn(self, offered: Offered, now_ms: int) -> None:
+        """Take in the answer to an offer of ``groups``: who is full, what is seen now."""
+        for domain, (worst, believe_ms) in offered.full.items():
+            self._full[domain] = (worst, now_ms + believe_ms)
+        if len(self._full) > 100_000:
+            self._full.clear()
+        for domain, prints in self._fresh.items():
+            if domain not in offered.full:
+                for print_ in prints:
+                    self.known.add(print_)
+        self._fresh.clear()
+
+    def forget(self) -> None:
+        """An offer failed: nothing is known of what was in it."""
+        self._fresh.clear()

@@ -1,0 +1,297 @@
+"""The operator's verbs on a node, running or not: each is a function that answers what to show."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from node.errors import DiskError, InputError
+from node.rules import url as urls
+from node.rules.domain import registrable
+from node.rules.entry import unpack
+from node.rules.refusal import Refusal
+from node.rules.shard import lane_of
+from node.rules.url import dedup_key
+from node.settings import Settings
+from node.store import keys, robots_cache
+from node.store.connection import Store
+from node.store.frontier import Frontier, Group
+
+TAKEN = "taken"
+"""Folder of what ``exclude`` and ``trim`` took out, one file a domain and reason."""
+BATCH = 1_000
+
+
+def host_of(text: str) -> str:
+    """The canonical host a user means by a domain, host or URL. Raises ``InputError``."""
+    text = text.strip()
+    parsed = urls.canonical(text if "://" in text else f"https://{text}/")
+    if isinstance(parsed, Refusal) or not text:
+        raise InputError(f"{text!r} is neither a domain nor a URL")
+    return urls.host(parsed)
+
+
+# -- pause, resume, drain
+
+
+def pause(store: Store, reason: str) -> None:
+    """Stop handing out URLs, until ``resume``; survives restarts."""
+    store.calls([], extra=[("HSET", keys.CONTROL, "pause", reason or "by the operator")])
+
+
+def resume(store: Store) -> None:
+    store.calls([], extra=[("HDEL", keys.CONTROL, "pause", "stop")])
+
+
+def drain(store: Store, wait_s: float) -> tuple[int, int]:
+    """Stop handing out URLs and wait until nothing is leased or spooled; answers what is left of each."""
+    pause(store, "draining")
+    give_up = time.monotonic() + wait_s
+    while True:
+        (values,) = store.calls([], extra=[("HMGET", keys.LEDGER, "leased", "spooled")])
+        leased, spooled = (int(value or 0) for value in values)
+        if (not leased and not spooled) or time.monotonic() >= give_up:
+            return leased, spooled
+        time.sleep(0.1)
+
+
+# -- taking out and bringing back
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """URLs of one domain that were taken out, and the file they stand in (none: nothing taken)."""
+
+    domain: str
+    urls: int
+    file: Path | None
+
+
+def _domains_under(store: Store, name: str) -> Iterator[str]:
+    """Registrable domains whose URLs ``name`` covers; all of them where it is a public suffix."""
+    if registrable("probe." + name) == registrable(name):
+        yield registrable(name)
+        return
+    for domain in all_domains(store):
+        if domain == name or domain.endswith("." + name):
+            yield domain
+
+
+def all_domains(store: Store) -> Iterator[str]:
+    """Every domain with state, in no order."""
+    for key in store.redis.scan_iter(match="d:*", count=BATCH):
+        yield key[2:].decode()
+
+
+def _taken_file(settings: Settings, domain: str, reason: str) -> Path:
+    return settings.data / TAKEN / f"{domain}.{reason}.txt"
+
+
+def _take_out(
+    store: Store, frontier: Frontier, settings: Settings, domain: str, *, keep: int, host: str, reason: str
+) -> Taken:
+    """First onto the disk, then out of the frontier, so that nothing is lost in between."""
+    lane = lane_of(domain)
+    shown = store.call(frontier.trim(store.now_ms(), domain, lane, keep, host=host))
+    if not shown:
+        return Taken(domain, 0, None)
+    path = _taken_file(settings, domain, reason)
+    written = set(shown)
+    _append(path, shown)
+    taken = store.call(frontier.trim(store.now_ms(), domain, lane, keep, host=host, reason=reason))
+    late = [entry for entry in taken if entry not in written]
+    if late:
+        _append(path, late)
+    return Taken(domain, len(taken), path)
+
+
+def _append(path: Path, entries: Iterable[str]) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as out:
+            out.writelines(entry + "\n" for entry in entries)
+    except OSError as error:
+        raise DiskError(f"{path} can't be written: {error.strerror}; nothing was taken out") from None
+
+
+def exclude(
+    store: Store, frontier: Frontier, settings: Settings, names: Iterable[str], reason: str
+) -> list[Taken]:
+    """Never visit these hosts or domains, nor anything under them, from two seconds on."""
+    hosts = [host_of(name) for name in names]
+    store.calls([], extra=[("SADD", keys.EXCLUDED, *hosts), ("INCR", keys.EXCLUDED_VERSION)])
+    line = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "exclude": hosts, "reason": reason}
+    _append(settings.data / TAKEN / "audit.jsonl", [msgspec.json.encode(line).decode()])
+    out = []
+    for name in hosts:
+        for domain in _domains_under(store, name):
+            host = "" if domain == name or domain.endswith("." + name) else name
+            out.append(_take_out(store, frontier, settings, domain, keep=0, host=host, reason="excluded"))
+    return out
+
+
+def include(store: Store, frontier: Frontier, settings: Settings, names: Iterable[str]) -> list[Taken]:
+    """Lift exclusions and bring back what ``exclude`` and ``trim`` took out of these domains."""
+    hosts = [host_of(name) for name in names]
+    store.calls([], extra=[("SREM", keys.EXCLUDED, *hosts), ("INCR", keys.EXCLUDED_VERSION)])
+    line = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "include": hosts}
+    _append(settings.data / TAKEN / "audit.jsonl", [msgspec.json.encode(line).decode()])
+    out = []
+    for name in hosts:
+        for domain in _domains_under(store, name):
+            for reason in ("excluded", "trimmed"):
+                out.append(_bring_back(store, frontier, settings, domain, name, reason))
+    return [taken for taken in out if taken.urls]
+
+
+def _bring_back(
+    store: Store, frontier: Frontier, settings: Settings, domain: str, name: str, reason: str
+) -> Taken:
+    path = _taken_file(settings, domain, reason)
+    if not path.exists():
+        return Taken(domain, 0, None)
+    entries = list(dict.fromkeys(path.read_text(encoding="utf-8").splitlines()))
+    back: list[str] = []
+    stay: list[str] = []
+    for entry in entries:
+        host = urls.host(unpack(entry).url)
+        (back if host == name or host.endswith("." + name) else stay).append(entry)
+    count = 0
+    for start in range(0, len(back), BATCH):
+        group = Group(domain, lane_of(domain), store.now_ms())
+        for entry in back[start : start + BATCH]:
+            group.entries.append(entry)
+            group.slots += frontier.slots(dedup_key(unpack(entry).url))
+        count += store.call(frontier.offer(store.now_ms(), [group], returning=reason)).admitted
+    if stay:
+        path.write_text("".join(entry + "\n" for entry in stay), encoding="utf-8")
+    else:
+        path.unlink()
+    return Taken(domain, count, path)
+
+
+def trim(store: Store, frontier: Frontier, settings: Settings, name: str, keep: int) -> Taken:
+    """Keep the ``keep`` best URLs of a domain's queue; the rest goes to a file."""
+    domain = registrable(host_of(name))
+    return _take_out(store, frontier, settings, domain, keep=keep, host="", reason="trimmed")
+
+
+# -- looking
+
+
+@dataclass(frozen=True, slots=True)
+class DomainState:
+    """What the frontier knows of a domain. Times in ms; ``due_in_ms`` below zero = overdue."""
+
+    domain: str
+    queued: int
+    later: int
+    leased: int
+    admitted: int
+    delay_ms: int
+    crawl_delay_ms: int
+    width: float
+    unreachable: int
+    due_in_ms: int
+    retired: bool
+
+
+_FIELDS = ("q", "l", "f", "a", "g", "m", "w", "x", "due", "gone")
+
+
+def _state(domain: str, values: list[bytes | None], base_ms: int, now_ms: int) -> DomainState:
+    q, later, f, a, g, m, w, x, due, gone = (None if v is None else v.decode() for v in values)
+    crawl_delay = int(float(m or 0))
+    return DomainState(
+        domain,
+        queued=int(q or 0),
+        later=int(later or 0),
+        leased=int(f or 0),
+        admitted=int(a or 0),
+        delay_ms=max(base_ms, crawl_delay, int(float(g or 0))),
+        crawl_delay_ms=crawl_delay,
+        width=float(w) if w else (1.0 if base_ms else 4.0),
+        unreachable=int(x or 0),
+        due_in_ms=int(float(due or 0)) - now_ms,
+        retired=gone is not None,
+    )
+
+
+def top(store: Store, frontier: Frontier, most: int) -> list[DomainState]:
+    """The domains with the longest queues."""
+    now = store.now_ms()
+
+    def states() -> Iterator[DomainState]:
+        batch: list[str] = []
+        for domain in all_domains(store):
+            batch.append(domain)
+            if len(batch) == BATCH:
+                yield from _states(store, batch, frontier.base_delay_ms, now)
+                batch = []
+        yield from _states(store, batch, frontier.base_delay_ms, now)
+
+    return heapq.nlargest(most, states(), key=lambda state: (state.queued + state.later, state.domain))
+
+
+def _states(store: Store, domains: list[str], base_ms: int, now_ms: int) -> list[DomainState]:
+    answers = store.calls([], extra=[("HMGET", keys.domain(domain), *_FIELDS) for domain in domains])
+    return [_state(d, values, base_ms, now_ms) for d, values in zip(domains, answers, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """All about one domain. ``next_urls``: the first in its queues; ``robots``: origin -> words."""
+
+    state: DomainState
+    lane: int
+    served_by: str
+    excluded: bool
+    per_level: dict[int, int]
+    next_urls: list[str]
+    robots: dict[str, str]
+
+
+def inspect(store: Store, frontier: Frontier, name: str) -> Inspection:
+    """What the frontier holds and knows of a domain. Raises ``InputError`` where it knows nothing."""
+    domain = registrable(host_of(name))
+    lane = lane_of(domain)
+    now = store.now_ms()
+    levels = range(keys.LEVELS)
+    values, owner, member, origins, *queues = store.calls(
+        [],
+        extra=[
+            ("HMGET", keys.domain(domain), *_FIELDS),
+            ("HGET", keys.LANES, str(lane)),
+            ("SISMEMBER", keys.EXCLUDED, domain),
+            ("HGETALL", keys.robots(domain)),
+            *(("LLEN", keys.queue(level, domain)) for level in levels),
+            *(("LRANGE", keys.queue(level, domain), "0", "4") for level in levels),
+        ],
+    )
+    if all(value is None for value in values):
+        raise InputError(f"the frontier knows nothing of {domain}")
+    lengths, heads = queues[: keys.LEVELS], queues[keys.LEVELS :]
+    if not isinstance(origins, dict):
+        origins = {origins[i]: origins[i + 1] for i in range(0, len(origins), 2)}
+    return Inspection(
+        _state(domain, values, frontier.base_delay_ms, now),
+        lane,
+        served_by=f"fetcher {owner.decode().partition('.')[0]}" if owner else "nobody",
+        excluded=bool(member),
+        per_level={level: int(n) for level, n in zip(levels, lengths, strict=True) if n},
+        next_urls=[unpack(entry.decode()).url for head in heads for entry in head][:10],
+        robots={origin.decode(): _robots_words(value, now) for origin, value in sorted(origins.items())},
+    )
+
+
+def _robots_words(value: bytes, now_ms: int) -> str:
+    known = robots_cache.unpack(value)
+    left_s = (known.expires_ms - now_ms) / 1000
+    if known.rules is None:
+        return f"can't be had (asked {known.failures} times), asked again in {max(0.0, left_s):.0f} s"
+    return f"{len(known.rules.paths)} rules for us, asked again in {max(0.0, left_s) / 3600:.1f} h"

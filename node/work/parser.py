@@ -1,0 +1,244 @@
+"""A parser: spool -> read -> parse -> links -> offer, page by page, many pages to an offer.
+
+A blocking loop: while Redis works on one parser's offer, the others parse. The pages whose links went
+into an offer are acknowledged by the same call, so links in and page off are one step; a parser that
+dies gets its pages back when it starts again, or another takes them over.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+import msgspec
+from redis.exceptions import ResponseError
+
+from node.errors import StoreError
+from node.rules.admit import Scope
+from node.settings import Settings
+from node.store import exclusions as excluding
+from node.store import keys, spool
+from node.store.archive_read import ArchiveReader, BadRecordError
+from node.store.connection import LOST, Store, is_out_of_memory
+from node.store.exclusions import Exclusions
+from node.store.frontier import Frontier, Group
+from node.store.snapshot import Report
+from node.store.spool import Page
+from node.store.tally import Tally, rss_bytes
+from node.work import process
+from node.work.links import Offering, scope_of
+from node.work.page import PageReader
+from node.work.process import StopFlag
+
+BLOCK_MS = 250
+BEAT_S = 1.0
+OUT_OF_MEMORY_WAIT_S = 0.5
+
+
+class Parser:
+    """One parser process; ``number`` is its place in the node, from 1."""
+
+    def __init__(self, settings: Settings, number: int, stop: StopFlag) -> None:
+        self.settings = settings
+        self.number = number
+        self.stop = stop
+        self.consumer = f"p{number}"
+        self.store = Store(settings)
+        self.frontier = Frontier(settings)
+        self.tally = Tally("parsers")
+        self.exclusions = Exclusions()
+        self.offering = Offering(settings, self.frontier, self.exclusions, self.tally)
+        self.reader = PageReader(settings, ArchiveReader(settings.warc_folder), self.tally)
+        self.in_hand = 0
+        self._scope_version = -1
+        self._next_beat = 0.0
+        self._own_first = True
+        self._busy_s = 0.0
+        self._commands_booked = 0
+
+    # -- life
+
+    def run(self) -> None:
+        """Work until asked to stop; what is in hand then is finished."""
+        self._patiently(self.store.begin)
+        process.notify("READY=1")
+        while not self.stop.requested:
+            try:
+                self._beat_if_due()
+                self._work(self._take())
+            except LOST:
+                # pages in hand are still ours in the group; they are read again as such
+                self._own_first = True
+                self._patiently(self.store.begin)
+        self._leave()
+
+    def _patiently(self, action: Callable[[], object]) -> None:
+        """Do something with Redis, waiting for it to come back."""
+        while True:
+            try:
+                action()
+                return
+            except (*LOST, StoreError) as error:
+                if self.stop.requested:
+                    raise StoreError(f"Redis went away: {error}") from None
+                time.sleep(0.25)
+
+    def _leave(self) -> None:
+        try:
+            self.store.calls([], extra=[*self._tallies(), ("HDEL", keys.PROCS, f"parser.{self.number}")])
+        except LOST:
+            return
+        finally:
+            self.store.close()
+
+    # -- heartbeat
+
+    def _beat_if_due(self) -> None:
+        if time.monotonic() >= self._next_beat:
+            self._beat()
+            self._next_beat = time.monotonic() + BEAT_S
+
+    def _beat(self) -> None:
+        report = Report(
+            os.getpid(),
+            self.store.now_ms(),
+            in_hand=self.in_hand,
+            limit=self.settings.parser.in_hand,
+            rss_mb=rss_bytes() // 1_000_000,
+        )
+        tallies = self._tallies()
+        try:
+            version, scope_version, claimed, *_ = self.store.calls(
+                [],
+                extra=[
+                    excluding.READ_VERSION,
+                    ("GET", keys.SCOPE_VERSION),
+                    spool.claim(
+                        self.consumer,
+                        round(1000 * self.settings.parser.claim_after_s),
+                        self.settings.parser.in_hand,
+                    ),
+                    ("HSET", keys.PROCS, f"parser.{self.number}", msgspec.json.encode(report)),
+                    *tallies,
+                ],
+            )
+        except LOST:
+            self.tally.put_back(tallies)
+            raise
+        if excluding.version_of(version) != self.exclusions.version:
+            (names,) = self.store.calls([], extra=[excluding.READ_NAMES])
+            self.exclusions.replace(names, excluding.version_of(version))
+            self.offering.known.clear()  # what an include brings back may be linked again
+            self.offering.replace_scope(self._scope())
+        if int(scope_version or 0) != self._scope_version:
+            self._scope_version = int(scope_version or 0)
+            if self.settings.crawl.scope == "seeds":
+                self.offering.replace_scope(self._scope())
+        process.notify("WATCHDOG=1")
+        taken_over = spool.pages_claimed(claimed)
+        if taken_over:
+            self._work(taken_over, redelivered=True)
+
+    def _scope(self) -> Scope:
+        (domains,) = self.store.calls([], extra=[("SMEMBERS", keys.SCOPE)])
+        return scope_of(self.settings, (name.decode() for name in domains))
+
+    def _tallies(self) -> list[tuple[str, ...]]:
+        self.tally.add("redis_commands", self.store.commands - self._commands_booked)
+        self._commands_booked = self.store.commands
+        self.tally.add("parser_busy_ms", round(1000 * self._busy_s))
+        self._busy_s = 0.0
+        return self.tally.take()
+
+    # -- pages
+
+    def _take(self) -> list[Page]:
+        """Pages to parse: our own unfinished ones first, then new ones."""
+        most = self.settings.parser.in_hand
+        if self._own_first:
+            (answer,) = self.store.calls([], extra=[spool.read_own(self.consumer, most)])
+            pages = spool.pages_read(answer)
+            if pages:
+                self._work(pages, redelivered=True)
+                return []
+            self._own_first = False
+        (answer,) = self.store.calls([], extra=[spool.read_new(self.consumer, most, BLOCK_MS)])
+        return spool.pages_read(answer)
+
+    def _work(self, pages: list[Page], *, redelivered: bool = False) -> None:
+        """Parse pages and offer their links, ``offer_pages`` to a call; redelivered ones singly."""
+        self.in_hand = len(pages)
+        if redelivered:
+            pages = self._without_hopeless(pages)
+        step = 1 if redelivered else self.settings.parser.offer_pages
+        for start in range(0, len(pages), step):
+            self._parse_and_offer(pages[start : start + step])
+            self.in_hand -= step
+            if step == 1:
+                process.notify("WATCHDOG=1")
+        self.in_hand = 0
+
+    def _parse_and_offer(self, pages: list[Page]) -> None:
+        begun = time.perf_counter()
+        groups: dict[str, Group] = {}
+        now_ms = self.store.now_ms()
+        for page in pages:
+            try:
+                found = self.reader.links(page.pointer)
+            except BadRecordError as error:
+                self._bury(page, str(error))
+                continue
+            self.offering.groups(found, now_ms, groups)
+        self._busy_s += time.perf_counter() - begun
+        self._offer(groups, pages)
+
+    def _offer(self, groups: dict[str, Group], pages: list[Page]) -> None:
+        ids = [page.id for page in pages]
+        verb = self.frontier.offer(self.store.now_ms(), groups.values(), ids)
+        try:
+            offered = self.store.call(verb)
+        except ResponseError as error:
+            self.offering.forget()
+            if not is_out_of_memory(error):
+                raise
+            # nothing was changed; the pages are still ours and are parsed again
+            self._own_first = True
+            self.tally.add("offers_refused")
+            time.sleep(OUT_OF_MEMORY_WAIT_S)
+            return
+        except LOST:
+            self.offering.forget()
+            raise
+        self.offering.learn(offered, self.store.now_ms())
+        self.tally.add("pages_parsed", offered.acknowledged)
+        self.tally.add("links:admitted", offered.admitted)
+        self.tally.add("links:known", offered.seen)
+
+    def _without_hopeless(self, pages: list[Page]) -> list[Page]:
+        """Bury pages that were given out too often; answers the others."""
+        ids = [page.id for page in pages]
+        (answer,) = self.store.calls([], extra=[spool.deliveries(self.consumer, ids)])
+        often = {each[0]: int(each[3]) for each in answer or ()}
+        hopeful = []
+        for page in pages:
+            if often.get(page.id, 1) > self.settings.parser.max_deliveries:
+                self._bury(page, f"given out {often[page.id] - 1} times without being done")
+                self.store.call(self.frontier.offer(self.store.now_ms(), [], [page.id]))
+            else:
+                hopeful.append(page)
+        return hopeful
+
+    def _bury(self, page: Page, reason: str) -> None:
+        self.store.calls([], extra=spool.bury(page, reason))
+        self.tally.add("dead_letters")
+
+
+def main(settings: Settings, number: int) -> None:
+    """Run parser ``number`` until it is stopped."""
+    process.follow_parent()
+    stop = StopFlag()
+    stop.install()
+    with process.lock(settings.data / "run" / f"parser-{number}.lock", f"parser {number}"):
+        Parser(settings, number, stop).run()
+    process.notify("STOPPING=1")

@@ -1,0 +1,82 @@
+"""Keeping what requests gave: WARC records and lines of the fetch log, in step."""
+
+from __future__ import annotations
+
+from node.errors import DiskError
+from node.rules.entry import Lease
+from node.rules.outcome import TABLE, Outcome
+from node.store.archive import ArchiveWriter
+from node.store.fetchlog import FetchLog, LogEntry
+from node.store.tally import Tally
+from node.store.warc import Position, Response
+from node.work.http import Fetched, content_type
+
+
+class DiskRecorder:
+    """The recorder of a fetcher. ``disk_full`` is set while the archive can't be written."""
+
+    def __init__(self, archive: ArchiveWriter, log: FetchLog, tally: Tally) -> None:
+        self._archive = archive
+        self._log = log
+        self._tally = tally
+        self.disk_full = False
+
+    def record(self, lease: Lease, url: str, fetched: Fetched, outcome: Outcome) -> Position | None:
+        """Archive a response where its outcome says so, and log the request.
+
+        None where nothing was archived; for a page that means there was no room.
+        """
+        position = None
+        if TABLE[outcome].archive and fetched.status is not None:
+            try:
+                position = self._archive.append(
+                    Response(
+                        url,
+                        fetched.status,
+                        fetched.reason,
+                        fetched.http_version,
+                        fetched.headers,
+                        fetched.body,
+                        fetched.ip,
+                        fetched.started_unix_s,
+                        fetched.truncated,
+                    )
+                )
+            except DiskError:
+                self.disk_full = True
+        self._tally.add("requests")
+        self._tally.add("bytes", fetched.wire_bytes)
+        self._log.add(
+            LogEntry(
+                t=fetched.started_unix_s,
+                url=url,
+                outcome=outcome,
+                status=fetched.status,
+                type=content_type(fetched),
+                bytes=len(fetched.body),
+                ms=(fetched.connect_ms, fetched.ttfb_ms, fetched.total_ms),
+                ip=fetched.ip,
+                depth=lease.entry.depth,
+                tries=lease.entry.tries,
+                hop=lease.hops,
+                position=position,
+                truncated=fetched.truncated,
+                detail=fetched.detail,
+            )
+        )
+        return position
+
+    def note(self, lease: Lease, url: str, outcome: Outcome, detail: str = "") -> None:
+        """Log a URL that was not requested, with the reason."""
+        self._log.note(url, outcome, lease.entry.depth, detail)
+
+    async def commit(self) -> dict[str, int]:
+        """Everything recorded so far is on disk. Raises ``DiskError``; then try again later."""
+        try:
+            marks = await self._archive.commit()
+        except DiskError:
+            self.disk_full = True
+            raise
+        self.disk_full = False
+        self._log.flush()
+        return marks

@@ -1,0 +1,309 @@
+"""One lease: robots.txt where it is due, the page, its redirect hops within the domain.
+
+Before *every* request it is asked anew whether it may be sent: is the lease still ours and young
+enough, the lane ours, the host not excluded? If not, nothing is sent. Requests of one visit are at
+least ``hop_gap`` apart; each hop is registered in the frontier before it is made, and paid for with
+another delay afterwards (I3). A visit ends as one ``Settlement``; nothing about the web is an
+exception here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from node.rules import url as urls
+from node.rules.cookies import ChainJar
+from node.rules.domain import registrable
+from node.rules.entry import MAX_TRIES, Entry, Lease
+from node.rules.outcome import TABLE, Outcome, Signal
+from node.rules.pace import retry_wait_ms
+from node.rules.refusal import Refusal
+from node.rules.retry_after import retry_after_s
+from node.rules.url import dedup_key
+from node.settings import Settings
+from node.store.connection import AsyncStore
+from node.store.exclusions import Exclusions
+from node.store.frontier import Frontier, Kind, Settlement
+from node.store.spool import Pointer
+from node.store.warc import Position
+from node.work.http import Client, Fetched, header_values, location
+from node.work.robots import Asked, Robots
+
+FALL_BACK_TO_HTTP = frozenset(
+    {
+        Outcome.REFUSED,
+        Outcome.UNREACHABLE,
+        Outcome.CONNECT_TIMEOUT,
+        Outcome.TLS_FAILED,
+        Outcome.DISCONNECTED,
+    }
+)
+"""How https must have failed for a bare domain to be tried over http."""
+
+
+class Recorder(Protocol):
+    """Keeps what a request gave: the archive and the fetch log."""
+
+    def record(self, lease: Lease, url: str, fetched: Fetched, outcome: Outcome) -> Position | None: ...
+
+    def note(self, lease: Lease, url: str, outcome: Outcome, detail: str = "") -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Visited:
+    """How a visit ended, and URLs it found that belong elsewhere: (URL, depth)."""
+
+    settlement: Settlement
+    found: list[tuple[str, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Visitor:
+    """What all visits of a fetcher share. ``may_send(lease)`` asks whether a lease is still ours."""
+
+    settings: Settings
+    store: AsyncStore
+    frontier: Frontier
+    client: Client
+    robots: Robots
+    exclusions: Exclusions
+    recorder: Recorder
+    may_send: Callable[[Lease], bool]
+    jitter: Callable[[], float]
+
+    async def visit(self, lease: Lease) -> Visited:
+        """Serve one lease to its end."""
+        return await _Visit(self, lease).run()
+
+
+class _Visit:
+    __slots__ = ("chain", "crawl_delay_ms", "found", "jar", "last_sent", "lease", "sent", "shared")
+
+    def __init__(self, shared: Visitor, lease: Lease) -> None:
+        self.shared = shared
+        self.lease = lease
+        self.sent = False
+        self.last_sent: float | None = None
+        self.crawl_delay_ms = -1
+        self.jar: ChainJar | None = None
+        self.chain = {dedup_key(lease.entry.url)}
+        self.found: list[tuple[str, int]] = []
+
+    async def run(self) -> Visited:
+        url = self.lease.entry.url
+        while True:
+            stopped = await self._ask_robots(url)
+            if stopped is not None:
+                if isinstance(stopped, str):
+                    url = stopped
+                    continue
+                return Visited(stopped, self.found)
+            if not await self._before_request(url):
+                return Visited(self._not_sent(url), self.found)
+            fetched = await self._fetch(url)
+            outcome = fetched.outcome
+            if outcome is Outcome.REDIRECTED:
+                next_url, outcome = await self._redirect(url, fetched)
+                if next_url is not None:
+                    url = next_url
+                    continue
+            elif outcome in FALL_BACK_TO_HTTP:
+                next_url = await self._fall_back(url, outcome)
+                if next_url is not None:
+                    self.shared.recorder.record(self.lease, url, fetched, outcome)
+                    url = next_url
+                    continue
+            return Visited(self._ended(url, fetched, outcome), self.found)
+
+    # -- before a request
+
+    async def _before_request(self, url: str) -> bool:
+        """Keep the gap to the visit's last request; then: may this one be sent?"""
+        shared = self.shared
+        loop = asyncio.get_running_loop()
+        if self.last_sent is not None:
+            wait = self.last_sent + shared.settings.hop_gap_s - loop.time()
+            if wait > 0:
+                await asyncio.sleep(wait)
+        if not shared.may_send(self.lease) or shared.exclusions.covers(urls.host(url)):
+            return False
+        self.last_sent = loop.time()
+        return True
+
+    async def _ask_robots(self, url: str) -> Settlement | str | None:
+        """None: go on. A URL: go on with that one. A settlement: the visit ends here."""
+        shared = self.shared
+        origin = urls.origin(url)
+        if shared.exclusions.covers(urls.host(url)):
+            return self._not_sent(url)
+        asked = await shared.robots.rules_for(self.lease.domain, origin, self._before_request)
+        if asked.requests:
+            self.sent = True
+        if asked.rules is None:
+            return await self._without_robots(url, asked)
+        crawl_delay_s = asked.rules.crawl_delay_s
+        cap_s = shared.settings.crawl.max_crawl_delay_s
+        self.crawl_delay_ms = round(1000 * min(crawl_delay_s, cap_s)) if crawl_delay_s else 0
+        if not asked.rules.allows(urls.path_and_query(url)):
+            shared.recorder.note(self.lease, url, Outcome.ROBOTS_DENIED)
+            return self._settle(Kind.DROP, Outcome.ROBOTS_DENIED, asked.signal)
+        if asked.requests and shared.settings.crawl.strict_politeness:
+            return self._settle(Kind.BACK, Outcome.NOT_SENT, asked.signal)
+        return None
+
+    async def _without_robots(self, url: str, asked: Asked) -> Settlement | str:
+        if asked.no_room:
+            return self._settle(Kind.DROP, "origin_cap", Signal.NONE)
+        if asked.cut_short:
+            return self._not_sent(url)
+        if asked.outcome in FALL_BACK_TO_HTTP:
+            plain = await self._fall_back(url, asked.outcome)
+            if plain is not None:
+                return plain
+        self.shared.recorder.note(self.lease, url, Outcome.ROBOTS_UNAVAILABLE, asked.outcome)
+        return self._settle(
+            Kind.LATER,
+            Outcome.ROBOTS_UNAVAILABLE,
+            asked.signal,
+            wait_ms=asked.wait_ms,
+            pause_ms=asked.pause_ms,
+        )
+
+    async def _fetch(self, url: str) -> Fetched:
+        shared = self.shared
+        cookies = None
+        if self.jar is not None:
+            cookies = self.jar.header(
+                urls.host(url), urls.path_and_query(url), https=url.startswith("https:")
+            )
+        self.sent = True
+        return await shared.client.fetch(
+            url,
+            deadline_s=shared.settings.fetcher.deadline_s,
+            max_wire_bytes=shared.settings.fetcher.max_wire_bytes,
+            accept=self._accepts,
+            cookies=cookies,
+        )
+
+    def _accepts(self, content_type: str | None) -> bool:
+        if content_type is None:
+            return True
+        essence = content_type.partition(";")[0].strip().lower()
+        return essence in self.shared.settings.fetcher.wanted_types or essence == ""
+
+    # -- after a redirect
+
+    async def _redirect(self, url: str, fetched: Fetched) -> tuple[str | None, Outcome]:
+        """Where the visit goes on, or None and what it ends as."""
+        shared = self.shared
+        raw = location(fetched)
+        target = urls.canonical(raw, url) if raw is not None else Refusal.BAD_URL
+        if isinstance(target, Refusal):
+            return None, Outcome.BAD_REDIRECT
+        new_cookies = self._take_cookies(url, fetched)
+        if registrable(urls.host(target)) != self.lease.domain:
+            self.found.append((target, self.lease.entry.depth))
+            return None, Outcome.REDIRECTED_AWAY
+        if shared.settings.crawl.strict_politeness:
+            self.found.append((target, self.lease.entry.depth))
+            return None, Outcome.REDIRECTED
+        key = dedup_key(target)
+        same = key in self.chain
+        if (same and not new_cookies) or self.lease.hops >= shared.settings.crawl.max_hops:
+            return None, Outcome.REDIRECT_LOOP
+        if shared.exclusions.covers(urls.host(target)):
+            return None, Outcome.EXCLUDED
+        verdict = await self._hop(target, key, Outcome.REDIRECTED, same=same)
+        if verdict == "ok":
+            if not same:
+                shared.recorder.record(self.lease, url, fetched, Outcome.REDIRECTED)
+            return target, Outcome.REDIRECTED
+        return None, {
+            "seen": Outcome.REDIRECT_TO_SEEN,
+            "refused": Outcome.REDIRECT_REFUSED,
+        }.get(verdict, Outcome.NOT_SENT)
+
+    def _take_cookies(self, url: str, fetched: Fetched) -> bool:
+        values = header_values(fetched, b"set-cookie")
+        if not values:
+            return False
+        if self.jar is None:
+            self.jar = ChainJar(self.lease.domain)
+        return self.jar.take(values, urls.host(url), urls.path_and_query(url))
+
+    async def _fall_back(self, url: str, outcome: Outcome) -> str | None:
+        """The http form of a bare domain whose https failed, once it is leased; else None."""
+        if not (self.lease.entry.bare and url.startswith("https://")):
+            return None
+        target = "http://" + url.removeprefix("https://")
+        verdict = await self._hop(target, dedup_key(target), outcome, same=False)
+        return target if verdict == "ok" else None
+
+    async def _hop(self, target: str, key: str, outcome: Outcome, *, same: bool) -> str:
+        """Register a hop; on "ok" the lease is the target's."""
+        shared = self.shared
+        source = self.lease.entry
+        packed = Entry(target, source.level, source.depth).pack()
+        slot = shared.frontier.slots(key)
+        hop = await shared.store.call(
+            shared.frontier.hop(shared.store.now_ms(), self.lease, packed, slot, outcome=outcome, same=same)
+        )
+        if hop.lease is not None:
+            self.lease = hop.lease
+            self.chain.add(key)
+        return hop.verdict
+
+    # -- the end
+
+    def _not_sent(self, url: str) -> Settlement:
+        if self.shared.exclusions.covers(urls.host(url)):
+            self.shared.recorder.note(self.lease, url, Outcome.EXCLUDED)
+            return self._settle(Kind.DROP, Outcome.EXCLUDED, Signal.NONE)
+        return self._settle(Kind.BACK, Outcome.NOT_SENT, Signal.NONE)
+
+    def _ended(self, url: str, fetched: Fetched, outcome: Outcome) -> Settlement:
+        row = TABLE[outcome]
+        position = self.shared.recorder.record(self.lease, url, fetched, outcome)
+        if outcome is Outcome.PAGE:
+            if position is None:  # no room on the disk: the page is fetched again when there is
+                return self._settle(Kind.BACK, Outcome.NOT_SENT, row.signal)
+            pointer = Pointer(position, self.lease.entry.depth, url).pack()
+            return self._settle(Kind.PAGE, outcome, row.signal, pointer=pointer)
+        if outcome is Outcome.EXCLUDED:
+            return self._settle(Kind.DROP, outcome, row.signal)
+        cap_s = self.shared.settings.crawl.max_crawl_delay_s
+        pause = retry_after_s(header_values(fetched, b"retry-after"), fetched.started_unix_s, cap_s)
+        pause_ms = round(1000 * (pause or 0.0)) if row.retry else 0
+        if row.retry and self.lease.entry.tries + 1 < MAX_TRIES:
+            wait_ms = retry_wait_ms(
+                self.lease.entry.tries, self.shared.frontier.base_delay_ms, self.shared.jitter()
+            )
+            return self._settle(
+                Kind.RETRY, outcome, row.signal, wait_ms=max(wait_ms, pause_ms), pause_ms=pause_ms
+            )
+        return self._settle(Kind.DONE, outcome, row.signal, pause_ms=pause_ms)
+
+    def _settle(
+        self,
+        kind: Kind,
+        outcome: str,
+        signal: Signal,
+        *,
+        pointer: str = "",
+        wait_ms: int = 0,
+        pause_ms: int = 0,
+    ) -> Settlement:
+        return Settlement(
+            self.lease,
+            kind,
+            outcome,
+            signal,
+            sent=self.sent,
+            pointer=pointer,
+            wait_ms=wait_ms,
+            pause_ms=pause_ms,
+            crawl_delay_ms=self.crawl_delay_ms,
+        )

@@ -1,0 +1,176 @@
+"""The watch process: measures what the parsers can do, bounds the spool by it, serves /metrics."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import msgspec
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from node.errors import InUseError, StoreError
+from node.rules.pressure import spool_bound
+from node.settings import Settings
+from node.store import keys, snapshot
+from node.store.connection import LOST, Store
+from node.store.snapshot import Report, Snapshot
+from node.store.tally import Tally, rss_bytes
+from node.work import process
+from node.work.process import StopFlag
+
+EVERY_S = 1.0
+
+_COUNTERS = (
+    ("outcomes", "Visits by what became of them", "outcome"),
+    ("dropped", "URLs not visited, by reason", "reason"),
+)
+
+
+class NodeCollector(Collector):
+    """Prometheus metrics of the last snapshot. Label sets are the names in the code: bounded."""
+
+    def __init__(self) -> None:
+        self.look: Snapshot | None = None
+
+    def collect(self) -> Iterable[Metric]:
+        look = self.look
+        if look is None:
+            return
+        for name, help_, label in _COUNTERS:
+            family = CounterMetricFamily(f"milliarde_{name}", help_, labels=[label])
+            for key, value in getattr(look, name).items():
+                family.add_metric([key], value)
+            yield family
+        for name in ("pages", "admitted", "done", "retries", "reaped", "stale"):
+            yield CounterMetricFamily(f"milliarde_{name}", f"URLs: {name}", value=look.count(name))
+        for name in ("queued", "leased", "spooled", "domains"):
+            yield GaugeMetricFamily(f"milliarde_{name}", f"Now: {name}", value=look.count(name))
+        oldest = look.spool_oldest_ms
+        age = time.time() - oldest / 1000 if oldest else 0.0
+        yield GaugeMetricFamily("milliarde_spool_oldest_seconds", "Age of the oldest page", value=age)
+        cpu = CounterMetricFamily("milliarde_cpu_seconds", "CPU time by role", labels=["role"])
+        for name, value in look.tally.items():
+            if name.startswith("cpu_ms:"):
+                cpu.add_metric([name.removeprefix("cpu_ms:")], value / 1000)
+        yield cpu
+        for name in ("requests", "bytes", "redis_commands", "pages_parsed"):
+            yield CounterMetricFamily(f"milliarde_{name}", f"Total: {name}", value=look.tally.get(name, 0))
+        memory = float(look.redis.get("used_memory", 0))
+        yield GaugeMetricFamily("milliarde_redis_memory_bytes", "Redis memory in use", value=memory)
+        yield from _processes(look)
+
+
+def _processes(look: Snapshot) -> Iterable[Metric]:
+    in_hand = GaugeMetricFamily("milliarde_in_hand", "Visits in flight, pages in hand", labels=["process"])
+    lag = GaugeMetricFamily("milliarde_loop_lag_seconds", "Worst event-loop lag", labels=["process"])
+    rss = GaugeMetricFamily("milliarde_peak_rss_bytes", "Peak resident memory", labels=["process"])
+    waits = GaugeMetricFamily("milliarde_waiting", "1 while it takes no work", labels=["process", "reason"])
+    for name, report in look.procs.items():
+        in_hand.add_metric([name], report.in_hand)
+        lag.add_metric([name], report.lag_ms / 1000)
+        rss.add_metric([name], report.rss_mb * 1e6)
+        if report.waiting:
+            waits.add_metric([name, report.waiting], 1)
+    yield from (in_hand, lag, rss, waits)
+
+
+@dataclass(slots=True)
+class _Rate:
+    """Pages a parser does in a second of work, over all parsers, smoothed."""
+
+    pages: int = 0
+    busy_ms: int = 0
+    per_busy_s: float = 0.0
+
+    def update(self, look: Snapshot) -> float:
+        pages, busy = look.tally.get("pages_parsed", 0), look.tally.get("parser_busy_ms", 0)
+        if busy - self.busy_ms >= 100:
+            now = 1000 * (pages - self.pages) / (busy - self.busy_ms)
+            self.per_busy_s = now if not self.per_busy_s else 0.7 * self.per_busy_s + 0.3 * now
+            self.pages, self.busy_ms = pages, busy
+        return self.per_busy_s
+
+
+class Watch:
+    """One per node."""
+
+    def __init__(self, settings: Settings, stop: StopFlag) -> None:
+        self.settings = settings
+        self.stop = stop
+        self.store = Store(settings)
+        self.tally = Tally("watch")
+        self.collector = NodeCollector()
+        self._rate = _Rate()
+
+    def run(self) -> None:
+        self._serve()
+        self._meet()
+        process.notify("READY=1")
+        while not self.stop.requested:
+            try:
+                self._tick()
+            except LOST:
+                self._meet()
+            process.notify("WATCHDOG=1")
+            time.sleep(EVERY_S)
+        self._leave()
+
+    def _serve(self) -> None:
+        registry = CollectorRegistry()
+        registry.register(self.collector)
+        watch = self.settings.watch
+        try:
+            server, _thread = start_http_server(watch.port, watch.host, registry)
+        except OSError as error:
+            raise InUseError(
+                f"metrics can't be served on {watch.host}:{watch.port} ({error.strerror}): "
+                f"choose another watch.port, or 0 for any"
+            ) from None
+        self.port = server.server_port
+
+    def _meet(self) -> None:
+        while not self.stop.requested:
+            try:
+                self.store.begin()
+                return
+            except (*LOST, StoreError):
+                time.sleep(0.25)
+
+    def _tick(self) -> None:
+        look = snapshot.take(self.store)
+        self.collector.look = look
+        parsers = sum(1 for name in look.procs if name.startswith("parser."))
+        bound = spool_bound(
+            self._rate.update(look), parsers, self.settings.spool.seconds, self.settings.spool.floor
+        )
+        report = Report(os.getpid(), self.store.now_ms(), rss_mb=rss_bytes() // 1_000_000)
+        self.store.calls(
+            [],
+            extra=[
+                ("HSET", keys.CONTROL, "spool_max", str(bound), "metrics_port", str(self.port)),
+                ("HSET", keys.PROCS, "watch", msgspec.json.encode(report)),
+                *self.tally.take(),
+            ],
+        )
+
+    def _leave(self) -> None:
+        try:
+            self.store.calls([], extra=[*self.tally.take(), ("HDEL", keys.PROCS, "watch")])
+        except LOST:
+            return
+        finally:
+            self.store.close()
+
+
+def main(settings: Settings) -> None:
+    """Run the watch until it is stopped."""
+    process.follow_parent()
+    stop = StopFlag()
+    stop.install()
+    with process.lock(settings.data / "run" / "watch.lock", "watch"):
+        Watch(settings, stop).run()
+    process.notify("STOPPING=1")

@@ -1,0 +1,90 @@
+"""Settings: strict, in one sentence, and the same after a round trip."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from node import settings
+from node.errors import ExitCode, SettingsError
+
+LEAST = {"paths": {"data": "d"}}
+
+
+def test_a_written_tree_reads_back_the_same(tmp_path: Path) -> None:
+    """``milliarde crawl`` hands its settings to its children through a file; nothing may change on the way."""
+    tree = settings.build(
+        {
+            "paths": {"data": str(tmp_path / "d"), "redis_socket": str(tmp_path / "s")},
+            "crawl": {"name": 'a "quoted" näme\\', "seen_error_rate": 1e-6, "pages": 5, "horizon_s": 86400.0},
+            "dns": {"connect_to": [":443:127.0.0.1:8443", "h.test:80:[::1]:8080"]},
+            "tls": {"verify": False},
+        }
+    )
+    path = tmp_path / "node.toml"
+    path.write_text(settings.dump(tree), encoding="utf-8")
+    assert settings.load(path) == tree
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        ({}, "paths"),
+        (LEAST | {"crawl": {"deley_s": 1}}, "deley_s"),
+        (LEAST | {"craul": {}}, "craul"),
+        (LEAST | {"crawl": {"delay_s": "70"}}, "crawl.delay_s"),
+        (LEAST | {"crawl": {"delay_s": -1}}, "crawl.delay_s"),
+        (LEAST | {"crawl": {"delay_s": float("nan")}}, "crawl.delay_s"),
+        (LEAST | {"crawl": {"nodes": 4, "me": 4}}, "crawl.me"),
+        (LEAST | {"crawl": {"scope": "list"}}, "domain_list"),
+        (LEAST | {"crawl": {"scope": "all"}}, "scope"),
+        (LEAST | {"crawl": {"seen_error_rate": 0.5}}, "seen_error_rate"),
+        (LEAST | {"identity": {"token": "Bot 2.0"}}, "identity.token"),
+        (LEAST | {"identity": {"contact": "a\r\nX: y"}}, "identity.contact"),
+        (LEAST | {"parser": {"in_hand": 0}}, "parser.in_hand"),
+    ],
+)
+def test_a_wrong_setting_stops_the_start_and_is_named(raw: object, words: str) -> None:
+    """A typo must not quietly crawl with a default."""
+    with pytest.raises(SettingsError) as caught:
+        settings.build(raw)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code is ExitCode.BAD_SETTINGS
+
+
+def test_a_lease_shorter_than_the_longest_visit_is_refused() -> None:
+    """A lease that ends in mid-visit would give the URL to somebody else while we are at the site."""
+    with pytest.raises(SettingsError, match="lease_s"):
+        settings.build(LEAST | {"fetcher": {"lease_s": 60}})
+    tree = settings.build(LEAST)
+    assert tree.lease_s > tree.longest_visit_s
+
+
+def test_the_hop_gap_is_never_longer_than_the_delay() -> None:
+    """With no delay (one's own site) a visit need not wait between its requests either."""
+    assert settings.build(LEAST | {"crawl": {"delay_s": 0}}).hop_gap_s == 0
+    assert settings.build(LEAST | {"crawl": {"delay_s": 70}}).hop_gap_s == 1
+
+
+def test_a_missing_or_broken_file_is_one_sentence(tmp_path: Path) -> None:
+    """The operator is told which file and what is wrong with it."""
+    with pytest.raises(SettingsError, match="there is no settings file"):
+        settings.load(tmp_path / "none.toml")
+    broken = tmp_path / "node.toml"
+    broken.write_text("[crawl\n")
+    with pytest.raises(SettingsError, match="not TOML"):
+        settings.load(broken)
+    broken.write_bytes(b"\xff\xfe")
+    with pytest.raises(SettingsError, match="can't be read"):
+        settings.load(broken)
+
+
+def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    """A crawl's folder can be moved, or named from anywhere."""
+    path = tmp_path / "node.toml"
+    path.write_text('[paths]\ndata = "crawl"\n')
+    tree = settings.load(path)
+    assert tree.data == tmp_path / "crawl"
+    assert tree.paths.redis_socket == str(tmp_path / "redis.sock")
