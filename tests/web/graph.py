@@ -176,8 +176,7 @@ def robots_txt(shape: Shape, host: str) -> str:
         "# The private part is linked, and must be left alone.\n"
         "User-agent: badbot\nUser-agent: worsebot\nDisallow: /\n\n"
         "User-agent: *\nDisallow: /cgi-bin/\nDisallow: /private/\nAllow: /private/open-\n"
-        "Disallow: /*?sort=\n\n"
-        f"Sitemap: https://{host}/sitemap.xml\n"
+        "Disallow: /*?sort=\n"
     )
 
 

@@ -117,6 +117,11 @@ class MiniWeb:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
+    def wait(self, seconds: float) -> int:
+        """Wait until the process ends by itself; its exit code. Raises ``subprocess.TimeoutExpired``."""
+        assert self._process is not None
+        return self._process.wait(seconds)
+
     @property
     def pid(self) -> int:
         """The server's process, for measuring it."""

@@ -43,6 +43,8 @@ class Server:
         self._log = log
         self._contexts: OrderedDict[str, ssl.SSLContext] = OrderedDict()
         self._memories: dict[str, dict[str, Any]] = {row.name: {} for row in TABLE}
+        # The context every connection begins with; all sessions are resumed by its ticket keys.
+        self._front = self._context("localhost")
         self._tasks: set[asyncio.Task[None]] = set()
         self._sockets: list[socket.socket] = []
         self._connections = 0
@@ -51,14 +53,16 @@ class Server:
 
     async def start(self, https_port: int = 0, http_port: int = 0) -> None:
         """Open all doors. Raises ``OSError`` where a port is taken."""
-        self.https_port = self._open(self._talk_tls, https_port)
-        self.http_port = self._open(self._talk_plain, http_port)
+        self.https_port = self._open("https", self._talk_tls, https_port)
+        self.http_port = self._open("http", self._talk_plain, http_port)
         for row in TABLE:
             for port, door in ((443, row.https), (80, row.http)):
                 if door is not Door.OPEN:
-                    self._special_ports[row.name, port] = self._open_special(row.name, door)
+                    self._special_ports[row.name, port] = self._open_special(
+                        row.name, "https" if port == 443 else "http", door
+                    )
 
-    def _open_special(self, name: str, door: Door) -> int:
+    def _open_special(self, name: str, scheme: str, door: Door) -> int:
         """A port of its own, for a domain that won't listen to which host it is asked for."""
 
         async def say_nothing(connection: socket.socket, first: Entry) -> None:
@@ -71,9 +75,9 @@ class Server:
 
         match door:
             case Door.SILENT:
-                return self._open(say_nothing)
+                return self._open(scheme, say_nothing)
             case Door.DRIP:
-                return self._open(drip)
+                return self._open(scheme, drip)
             case _:
                 # Bound but not listening: connections are refused, and nobody else can take the port.
                 closed = socket.socket()
@@ -97,14 +101,14 @@ class Server:
 
     # Connections
 
-    def _open(self, talk: _Talk, port: int = 0) -> int:
+    def _open(self, scheme: str, talk: _Talk, port: int = 0) -> int:
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
         listener.listen(_BACKLOG)
         listener.setblocking(False)
         self._sockets.append(listener)
-        self._spawn(self._accept(listener, talk))
+        self._spawn(self._accept(listener, scheme, talk))
         return int(listener.getsockname()[1])
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -112,7 +116,7 @@ class Server:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _accept(self, listener: socket.socket, talk: _Talk) -> None:
+    async def _accept(self, listener: socket.socket, scheme: str, talk: _Talk) -> None:
         loop = asyncio.get_running_loop()
         port = listener.getsockname()[1]
         while True:
@@ -124,7 +128,6 @@ class Server:
             # asyncio does this for its own sockets; without it, TLS answers wait for the peer's delayed ACK.
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._connections += 1
-            scheme = "http" if port == self.http_port else "https"
             first = Entry(t_ms=now_ms(), conn=self._connections, scheme=scheme, port=port)
             self._spawn(self._guard(connection, first, talk))
 
@@ -144,7 +147,7 @@ class Server:
         await self._talk(connection, first, None)
 
     async def _talk_tls(self, connection: socket.socket, first: Entry) -> None:
-        await self._talk(connection, first, self._context("localhost"))
+        await self._talk(connection, first, self._front)
 
     async def _talk(self, connection: socket.socket, first: Entry, context: ssl.SSLContext | None) -> None:
         loop = asyncio.get_running_loop()
@@ -275,7 +278,7 @@ class Server:
         return self._authority.leaf(domain)
 
     def _choose(self, tls: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext) -> int | None:
-        """OpenSSL's server-name callback: pick the certificate. Tickets are the first context's for all."""
+        """OpenSSL's server-name callback: pick the certificate."""
         _sni.get().append(name or "")
         if name is None or not name.endswith(".test"):
             return None

@@ -19,7 +19,7 @@ Headers = tuple[tuple[str, str], ...]
 
 
 class BadRequest(Exception):
-    """What came isn't an HTTP/1.x request."""
+    """What came isn't an HTTP/1.x request for a path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ async def read_request(reader: asyncio.StreamReader, scheme: str) -> Request | N
         raise BadRequest(f"the head is longer than {MAX_HEAD_BYTES} bytes") from long
     first, *lines = head.decode("latin-1").strip("\r\n").split("\r\n")
     words = first.split(" ")
-    if len(words) != 3 or not words[2].startswith("HTTP/1."):
+    if len(words) != 3 or not words[1].startswith("/") or not words[2].startswith("HTTP/1."):
         raise BadRequest(f"not a request line: {first[:100]!r}")
     headers: dict[str, str] = {}
     for line in lines:

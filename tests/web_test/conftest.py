@@ -22,3 +22,4 @@ def web(tmp_path_factory: pytest.TempPathFactory, tls_dir: Path) -> Iterator[Min
     folder = tmp_path_factory.mktemp("web")
     with MiniWeb(folder, domains=12, pages_per_domain=6, mean_bytes=4_000, tls_dir=tls_dir) as web:
         yield web
+    assert (folder / "server.err").read_text() == ""

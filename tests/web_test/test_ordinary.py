@@ -83,6 +83,15 @@ def test_the_scope_is_kept_by_the_oracle() -> None:
     assert reachable(shape, ["site-00003.test"]).pages > inside.pages
 
 
+def test_a_denied_seed_is_denied_through_its_redirect() -> None:
+    """robots.txt is asked for through the same redirects as the page, so its rules hold before them."""
+    shape = Shape(domains=40)
+    rules = [traits(shape, n) for n in range(40) if traits(shape, n).robots is Robots.RULES]
+    here = next(each for each in rules if each.home != each.name)
+    seed = f"http://{here.name}/private/page-0.html"
+    assert reachable(shape, [seed]) == Expected(denied={seed})
+
+
 def test_every_page_can_be_reached() -> None:
     """From the home pages alone all pages of all domains are found, in the plain web and nothing else."""
     shape = Shape(domains=12, pages_per_domain=30, mean_bytes=4000)
