@@ -245,7 +245,8 @@ class _Record:
 
     def finish(self) -> None:
         """The member is through. Raises ``DamagedMemberError`` if it didn't end as a record does."""
-        if self.block_start and not self._in_body:
+        if self.block_start and not self._tail:
+            # There was no HTTP head, or its end was the record's: then the block is a body and no more.
             self._enter_body(self.block_start)
         if self._tail != _END:
             raise DamagedMemberError("no whole record in the member")

@@ -33,7 +33,6 @@ _log = logging.getLogger(__name__)
 _RUN_BYTES: Final = 64 << 20
 _RUNS_AT_ONCE: Final = 128
 """Files open in one merge; with 64 MB each, 8 GB of index are merged in one pass."""
-_UNKNOWN_TYPE: Final = "unk"
 
 
 @dataclass(slots=True)
@@ -64,10 +63,10 @@ class _Stored(msgspec.Struct):
 
 
 class _Entry(msgspec.Struct):
-    """The JSON of an index line; all values are strings, by custom."""
+    """The JSON of an index line; all values are strings, by custom. An unknown type is left out."""
 
     url: str
-    mime: str
+    mime: str | msgspec.UnsetType
     status: str
     digest: str
     length: str
@@ -136,7 +135,7 @@ def _lines(log_folder: Path, warc_folder: Path | None, counts: IndexCounts) -> I
 def _line(stored: _Stored) -> bytes:
     entry = _Entry(
         stored.url,
-        stored.type or _UNKNOWN_TYPE,
+        stored.type or msgspec.UNSET,
         str(stored.status or "-"),
         stored.digest,
         str(stored.length),

@@ -18,21 +18,21 @@ _PORT: Final = re.compile(r":(\d*)$")
 _DEFAULT_PORTS: Final = {"http": "80", "https": "443"}
 _SIMPLE: Final = re.compile(r"[A-Za-z0-9/._~=&;,+-]*")
 """Characters that neither decoding nor encoding changes."""
-_SLASHES: Final = re.compile(rb"//+")
+_SLASHES: Final = re.compile(r"//+")
 _ESCAPED: Final = re.compile(rb"[\x00-\x20\x7f-\xff%#]")
 
 # Session ids, of Java, PHP, anybody, ASP, ColdFusion: in each pass the last one in the query goes.
 _SESSIONS: Final = [
-    re.compile(rb"(.*)" + name_and_value + rb"(?:&|$)", re.DOTALL)
+    re.compile(f"(.*){name_and_value}(?:&|$)")
     for name_and_value in (
-        rb"jsessionid=[0-9a-z]{32}",
-        rb"phpsessid=[0-9a-z]{32}",
-        rb"sid=[0-9a-z]{32}",
-        rb"aspsessionid[a-z]{8}=[a-z]{24}",
-        rb"cfid=[^&]+&cftoken=[^&]+",
+        "jsessionid=[0-9a-z]{32}",
+        "phpsessid=[0-9a-z]{32}",
+        "sid=[0-9a-z]{32}",
+        "aspsessionid[a-z]{8}=[a-z]{24}",
+        "cfid=[^&]+&cftoken=[^&]+",
     )
 ]
-_COOKIELESS: Final = re.compile(rb"/\((?:[a-z]\([0-9a-z]{24}\))+\)(?=/.+\.aspx)")
+_COOKIELESS: Final = re.compile(r"/\((?:[a-z]\([0-9a-z]{24}\))+\)(?=/.+\.aspx)")
 """ASP.NET's cookieless session in the path: ``/(S(…24 characters…))/page.aspx``."""
 
 
@@ -56,36 +56,52 @@ def _host(authority: str, scheme: str) -> str:
         key = ",".join(reversed(labels.split(".")))
     if port and port[1] and port[1] != _DEFAULT_PORTS.get(scheme):
         key += f":{port[1]}"
-    return key if key.isascii() and key.isprintable() and " " not in key else _encode(key.encode())
+    return (
+        key
+        if key.isascii() and key.isprintable() and " " not in key
+        else _encode(key.encode("utf-8", "surrogatepass"))
+    )
 
 
 def _path(path: str) -> str:
-    if _SIMPLE.fullmatch(path) and "//" not in path:
-        lower = path.lower()
-    else:
-        octets = _SLASHES.sub(b"/", _decode(path).lower())
-        if b".aspx" in octets:
-            octets = _COOKIELESS.sub(b"", octets, count=1)
-        lower = _encode(octets)
-    return lower[:-1] if len(lower) > 1 and lower.endswith("/") else lower or "/"
+    text = _respelled(path)
+    if "/." in text:
+        text = _without_dots(text)
+    text = _SLASHES.sub("/", text)
+    if ".aspx" in text:
+        text = _COOKIELESS.sub("", text, count=1)
+    return text[:-1] if len(text) > 1 and text.endswith("/") else text or "/"
+
+
+def _without_dots(path: str) -> str:
+    """Dot segments that come to light only when ``%2F`` is decoded; one that climbs above the root stays."""
+    kept: list[str] = []
+    for segment in path.removeprefix("/").split("/"):
+        if segment == ".." and kept:
+            kept.pop()
+        elif segment != ".":
+            kept.append(segment)
+    return "/" + "/".join(kept)
 
 
 def _query(query: str) -> str:
-    octets = query.lower().encode() if _SIMPLE.fullmatch(query) else _decode(query).lower()
-    if b"id" in octets:
+    text = _respelled(query)
+    if "id" in text:
         for session in _SESSIONS:
-            if found := session.match(octets):
-                octets = found[1] + octets[found.end() :]
+            if found := session.match(text):
+                text = found[1] + text[found.end() :]
     # By name, then by value: "a=1" comes before "a-b=0", though "-" sorts before "=".
-    return "&".join(sorted(_encode(octets).split("&"), key=lambda pair: pair.partition("=")))
+    return "&".join(sorted(text.split("&"), key=lambda pair: pair.partition("=")))
 
 
-def _decode(text: str) -> bytes:
-    """Percent-decoded until there is nothing more to decode, so that all spellings meet."""
+def _respelled(text: str) -> str:
+    """In lower case and in one spelling: decoded until nothing is left to decode, then encoded once."""
+    if _SIMPLE.fullmatch(text):
+        return text.lower()
     octets = text.encode("utf-8", "surrogatepass")
     while (further := unquote_to_bytes(octets)) != octets:
         octets = further
-    return octets
+    return _encode(octets.lower())
 
 
 def _encode(octets: bytes) -> str:

@@ -34,6 +34,7 @@ HEAD_LIMIT_BYTES: Final = 256 * 1024
 """More than any WARC head and HTTP head of ours together."""
 
 _HTTP_HEAD_BYTES: Final = 192 * 1024
+_STANDARD: Final = "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 _END: Final = b"\r\n\r\n"
 _PLAIN, _LENGTH, _TRANSFER, _CODING, _TYPE = range(5)
 _KINDS: Final = {
@@ -131,7 +132,7 @@ def safe_uri(url: str) -> str:
 def warcinfo_member(file: str, info: Mapping[str, str], unix_s: float) -> tuple[str, list[Buffer], int]:
     """The first record of ``file``: its id, the parts of its gzip member, their size in bytes."""
     identity = record_id()
-    fields = {"format": "WARC File Format 1.1"} | dict(info)
+    fields = {"format": "WARC File Format 1.1", "conformsTo": _STANDARD} | dict(info)
     block = b"".join(_field(name, value) for name, value in fields.items())
     head = (
         b"WARC/1.1\r\nWARC-Type: warcinfo\r\n"
