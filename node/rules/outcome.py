@@ -48,6 +48,7 @@ class Outcome(StrEnum):
     TIMEOUT = "timeout"
     CONNECT_TIMEOUT = "connect_timeout"
     REFUSED = "refused"
+    UNREACHABLE = "unreachable"
     DISCONNECTED = "disconnected"
     DNS_FAILED = "dns_failed"
     DNS_TIMEOUT = "dns_timeout"
@@ -59,6 +60,7 @@ class Outcome(StrEnum):
     ROBOTS_UNAVAILABLE = "robots_unavailable"
     EXCLUDED = "excluded"
     NOT_SENT = "not_sent"
+    LOCAL_ERROR = "local_error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,7 @@ TABLE: dict[Outcome, Row] = {
     Outcome.TIMEOUT: Row(_THROTTLE, retry=True),
     Outcome.CONNECT_TIMEOUT: Row(_DEAD, retry=True),
     Outcome.REFUSED: Row(_DEAD, retry=True),
+    Outcome.UNREACHABLE: Row(_DEAD, retry=True),
     Outcome.DISCONNECTED: Row(_THROTTLE, retry=True),
     Outcome.DNS_FAILED: Row(_DEAD, retry=True),
     Outcome.DNS_TIMEOUT: Row(_NONE, retry=True),
@@ -110,6 +113,7 @@ TABLE: dict[Outcome, Row] = {
     Outcome.ROBOTS_UNAVAILABLE: Row(_NONE, sent=False),
     Outcome.EXCLUDED: Row(_NONE, sent=False),
     Outcome.NOT_SENT: Row(_NONE, sent=False),
+    Outcome.LOCAL_ERROR: Row(_NONE, retry=True),
 }
 
 _BY_STATUS: dict[int, Outcome] = {
