@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Final
 
 from node.errors import DiskError, InUseError
-from node.store import warc
+from node.store import warc_read
 from node.store.archive import OPEN, SUFFIX
 from node.store.gzmember import DamagedMemberError, MemberReader
 from node.store.numbering import fsync_folder
-from node.store.warc import NotAResponse, Position
+from node.store.warc import Position
+from node.store.warc_read import NotAResponse
 
 _END: Final = b"\r\n\r\n"
 
@@ -228,7 +229,7 @@ class _Record:
             self._body(piece)
             return
         self.head += piece
-        too_long = len(self.head) > warc.HEAD_LIMIT_BYTES
+        too_long = len(self.head) > warc_read.HEAD_LIMIT_BYTES
         if not self.block_start:
             end = self.head.find(_END)
             if end < 0:
@@ -276,7 +277,7 @@ def _scan_record(fd: int, offset: int) -> Scanned:
         record.feed(piece)
     record.finish()
     try:
-        fields, block_start = warc.split_record(record.head)
+        fields, block_start = warc_read.split_record(record.head)
     except NotAResponse as error:
         raise DamagedMemberError(str(error)) from error
     if fields.get("content-length") != str(len(record.head) - block_start + record.body_bytes):
@@ -285,7 +286,7 @@ def _scan_record(fd: int, offset: int) -> Scanned:
     headers: list[tuple[bytes, bytes]] = []
     if kind == "response":
         try:
-            status, headers = warc.parse_http_head(record.head[block_start:-4])
+            status, headers = warc_read.parse_http_head(record.head[block_start:-4])
             url = fields.get("warc-target-uri", "")
         except NotAResponse:
             # Whole, but nothing a reader can use: skipped and counted.

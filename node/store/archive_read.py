@@ -7,10 +7,11 @@ from collections import OrderedDict
 from pathlib import Path
 
 from node.errors import CheckError
-from node.store import warc
+from node.store import warc_read
 from node.store.archive import DAMAGED, OPEN
 from node.store.gzmember import DamagedMemberError, inflate
-from node.store.warc import NotAResponse, Position, StoredResponse
+from node.store.warc import Position
+from node.store.warc_read import NotAResponse, StoredResponse
 
 
 class BadRecordError(CheckError):
@@ -39,8 +40,8 @@ class ArchiveReader:
             member = os.pread(fd, position.length, position.offset)
             if len(member) < position.length:
                 raise BadRecordError(f"{_place(position)}: the file ends before the record does")
-            record = inflate(member, max_wire_bytes + warc.HEAD_LIMIT_BYTES)
-            return warc.parse_response(record, max_wire_bytes)
+            record = inflate(member, max_wire_bytes + warc_read.HEAD_LIMIT_BYTES)
+            return warc_read.parse_response(record, max_wire_bytes)
         except (DamagedMemberError, NotAResponse) as error:
             raise BadRecordError(f"{_place(position)}: {error}") from error
         except OSError as error:

@@ -1,6 +1,6 @@
-"""WARC 1.1 records: how a response is written down, and read back.
+"""WARC 1.1 records: how a response is written down.
 
-Source: ISO 28500:2017 (WARC 1.1). What we write is one ``response`` record per response, one
+Source: ISO 28500:2017. What we write is one ``response`` record per response, one
 gzip member per record. What we send is the same for every request, so it stands once in the
 ``warcinfo`` record at the head of each file instead of in a ``request`` record per page.
 
@@ -30,10 +30,9 @@ from node.store.gzmember import Buffer
 RENAMED: Final = b"X-Archive-Orig-"
 """Put before the name of a header that no longer describes the stored body."""
 
-HEAD_LIMIT_BYTES: Final = 256 * 1024
-"""More than any WARC head and HTTP head of ours together."""
-
 _HTTP_HEAD_BYTES: Final = 192 * 1024
+_EXTRA_CHARS: Final = 8192
+"""Of one field that the caller adds; with the HTTP head it stays below what a reader takes (``warc_read``)."""
 _STANDARD: Final = "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 _END: Final = b"\r\n\r\n"
 _PLAIN, _LENGTH, _TRANSFER, _CODING, _TYPE = range(5)
@@ -89,21 +88,6 @@ class Position(msgspec.Struct, frozen=True):
     digest: str = ""
 
 
-class StoredResponse(msgspec.Struct, frozen=True):
-    """A response read back. ``body`` is still in its content coding, ``cut`` at the reader's cap or not."""
-
-    url: str
-    status: int
-    headers: list[tuple[bytes, bytes]]
-    body: bytes
-    content_encoding: str
-    cut: bool = False
-
-
-class NotAResponse(ValueError):
-    """The bytes are no response record with a target URI."""
-
-
 def record_id() -> str:
     """A fresh random (version 4) UUID in the form WARC wants it."""
     digits = os.urandom(16).hex()
@@ -113,7 +97,13 @@ def record_id() -> str:
 
 def warc_date(unix_s: float) -> str:
     """Unix seconds as the UTC timestamp of WARC 1.1, with microseconds."""
-    return datetime.fromtimestamp(unix_s, UTC).isoformat(timespec="microseconds")[:-6] + "Z"
+    micros = round(unix_s * 1_000_000)
+    return f"{_second(micros // 1_000_000)}.{micros % 1_000_000:06d}Z"
+
+
+@lru_cache(maxsize=64)
+def _second(unix_s: int) -> str:
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def payload_digest(body: Buffer) -> str:
@@ -166,7 +156,7 @@ def response_member(response: Response, warcinfo_id: str) -> tuple[list[Buffer],
     if protocol:
         head += _field("WARC-Protocol", protocol)
     for name, value in response.extra.items():
-        head += _field(name, value)
+        head += _field(name, value[:_EXTRA_CHARS])
     parts, size = (gzmember.stored if dense else gzmember.deflated)([head + b"\r\n" + http, body, _END])
     return parts, size, digest
 
@@ -204,8 +194,10 @@ def _http_head(response: Response) -> tuple[bytes, bool]:
 
 def _is_dense(coding: bytes, media_type: bytes, body: bytes) -> bool:
     """Whether deflating would only cost time: 0.13 ms for 31 KB of gzip, to save nothing."""
+    # Servers say gzip and send plain text; the first bytes know better.
+    if coding == b"gzip":
+        return body.startswith(_GZIP_MAGIC)
     if coding and _CODINGS.search(coding):
-        # Servers say gzip and send plain text; the first bytes know better.
         return b"gzip" not in coding.lower() or body.startswith(_GZIP_MAGIC)
     return bool(media_type and _DENSE_TYPES.match(media_type))
 
@@ -244,54 +236,3 @@ def _protocol(version: str) -> str:
         return ""
     major = version.partition(".")[0]
     return f"h{major}" if major in ("2", "3") else f"http/{version}"
-
-
-def parse_fields(head: bytes) -> dict[str, str]:
-    """A WARC head (status line and fields, no empty line): lower-case name -> value."""
-    fields: dict[str, str] = {}
-    for line in head.split(b"\r\n")[1:]:
-        name, _, value = line.partition(b":")
-        fields[name.decode("latin-1").lower()] = value.strip().decode("utf-8", "replace")
-    return fields
-
-
-def parse_http_head(head: bytes) -> tuple[int, list[tuple[bytes, bytes]]]:
-    """An HTTP head without its empty line: status, and headers in order. Raises ``NotAResponse``."""
-    first, *rest = head.split(b"\r\n")
-    words = first.split(b" ", 2)
-    if len(words) < 2 or not words[1].isdigit():
-        raise NotAResponse("no HTTP status line")
-    pairs = [line.partition(b":") for line in rest]
-    return int(words[1]), [(name, value.strip()) for name, _, value in pairs]
-
-
-def content_encoding(headers: Sequence[tuple[bytes, bytes]]) -> str:
-    """All ``Content-Encoding`` values, in order, comma-separated, lower case; empty if there is none."""
-    values = [value for name, value in headers if name.lower() == b"content-encoding"]
-    return b", ".join(values).decode("latin-1").lower()
-
-
-def split_record(data: bytes) -> tuple[dict[str, str], int]:
-    """A decompressed record: its WARC fields and where its block begins. Raises ``NotAResponse``."""
-    end = data.find(_END)
-    if end < 0 or not data.startswith(b"WARC/1."):
-        raise NotAResponse("no WARC head")
-    return parse_fields(data[:end]), end + 4
-
-
-def parse_response(data: bytes, max_wire_bytes: int) -> StoredResponse:
-    """A decompressed response record, possibly cut short. Raises ``NotAResponse``."""
-    fields, start = split_record(data)
-    url = fields.get("warc-target-uri", "")
-    if fields.get("warc-type") != "response" or not url:
-        raise NotAResponse("no response with a target URI")
-    end = data.find(_END, start)
-    if end < 0:
-        raise NotAResponse("no HTTP head")
-    status, headers = parse_http_head(data[start:end])
-    try:
-        payload_bytes = int(fields["content-length"]) - (end + 4 - start)
-    except (KeyError, ValueError):
-        raise NotAResponse("no Content-Length") from None
-    body = data[end + 4 : end + 4 + min(payload_bytes, max_wire_bytes)]
-    return StoredResponse(url, status, headers, body, content_encoding(headers), len(body) < payload_bytes)
