@@ -32,7 +32,7 @@ RENAMED: Final = b"X-Archive-Orig-"
 
 _HTTP_HEAD_BYTES: Final = 192 * 1024
 _EXTRA_CHARS: Final = 8192
-"""Of one field that the caller adds; with the HTTP head it stays below what a reader takes (``warc_read``)."""
+"""Of one field that the caller adds; so a head stays below what a reader takes (``warc_read``)."""
 _STANDARD: Final = "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 _END: Final = b"\r\n\r\n"
 _PLAIN, _LENGTH, _TRANSFER, _CODING, _TYPE = range(5)
