@@ -92,7 +92,7 @@ def _fetchable(parsed: str) -> str | Refusal:
         if not _can_resolve(host(url)):
             return Refusal.BAD_HOST
         _remember_origin(url[:path_at])
-    return Refusal.TRAP if len(url) > MAX_URL_BYTES or _goes_in_circles(url, path_at) else url
+    return Refusal.TRAP if _is_trap(url) else url
 
 
 def _bare(parsed: str) -> str:
@@ -111,18 +111,22 @@ def _can_resolve(name: str) -> bool:
     return len(name) <= 253 and all(1 <= len(label) <= 63 for label in name.split("."))
 
 
-def _goes_in_circles(url: str, path_at: int) -> bool:
-    if url.count("/", path_at) <= MAX_SEGMENT_REPEATS:
+def _is_trap(url: str) -> bool:
+    if len(url) > MAX_URL_BYTES:
+        return True
+    if url.count("/") <= 2 + MAX_SEGMENT_REPEATS:
         return False
-    segments = url[path_at + 1 :].partition("?")[0].split("/")
+    # To occur too often takes as many duplicates as are allowed. Scheme, host and query among the
+    # segments can only make more of them, so most URLs need no closer look.
+    segments = url.split("/")
+    duplicates = len(segments) - len(set(segments))
+    if duplicates < MAX_SEGMENT_REPEATS and len(segments) <= 3 + MAX_SEGMENTS:
+        return False
+    segments = path_and_query(url).partition("?")[0].split("/")[1:]
     if not segments[-1]:  # the path ends with a slash
         segments.pop()
-    different = set(segments)
-    if len(segments) > MAX_SEGMENTS and len(segments) - segments.count("") > MAX_SEGMENTS:
-        return True
-    # One segment more often than allowed takes as many duplicates as are allowed.
-    return len(segments) - len(different) >= MAX_SEGMENT_REPEATS and any(
-        segments.count(segment) > MAX_SEGMENT_REPEATS for segment in different
+    return len(segments) - segments.count("") > MAX_SEGMENTS or any(
+        segments.count(segment) > MAX_SEGMENT_REPEATS for segment in set(segments)
     )
 
 
@@ -150,17 +154,20 @@ class Joiner:
     ``base`` is what ``document_base`` gave.
     """
 
-    __slots__ = ("_base", "_directories", "_encoding", "_origin", "_path", "_scheme")
+    __slots__ = ("_base", "_directories", "_encoding", "_itself", "_origin", "_path", "_scheme")
 
     def __init__(self, base: str, encoding: str = "utf-8") -> None:
         self._base = base
         self._encoding = encoding
+        # With no origin, links can't be joined by their characters.
         self._origin = self._scheme = self._path = ""
+        self._itself: str | Refusal = Refusal.SCHEME
         self._directories: list[str] = []
         parsed = parse(base)
         if parsed is not None and parsed.startswith(_WEB_PREFIXES):
             url = _bare(parsed)
-            if _can_resolve(host(url)):
+            self._itself = _fetchable(parsed)
+            if self._itself is not Refusal.BAD_HOST:
                 self._origin = origin(url)
                 self._scheme = url[: url.index("/")]
                 self._path = url.partition("?")[0]
@@ -171,12 +178,11 @@ class Joiner:
         cut = href.find("#")
         link = href if cut < 0 else href[:cut]
         if self._origin and link.isascii() and not link.encode().translate(None, _UNCHANGED):
+            if not link:
+                return self._itself
             url = self._join_unchanged(link)
             if url:
-                path_at = url.index("/", 8)
-                if len(url) > MAX_URL_BYTES or _goes_in_circles(url, path_at):
-                    return Refusal.TRAP
-                return url
+                return Refusal.TRAP if _is_trap(url) else url
         return canonical(href, self._base, self._encoding)
 
     def _join_unchanged(self, link: str) -> str:
@@ -206,7 +212,7 @@ class Joiner:
                 return self._origin + link
             link = self._scheme + link
         elif not link.startswith(_WEB_PREFIXES):
-            if ":" in link or first == "" or link[:2] == "%2":
+            if ":" in link or link[:2] == "%2":
                 return ""
             return (self._path if first == "?" else self._directories[0]) + link
         return link if link[: link.find("/", 8)] in _known_origins else ""
