@@ -1,7 +1,8 @@
-"""Who does not want to be visited: hosts and domains, subdomains included.
+"""Who may be visited and who does not want to be: the operator's lists, as each process holds them.
 
-The set lives in Redis; each process keeps a copy and looks at the version every second, so a change
-holds everywhere within two. A name covers itself and everything under it.
+``excluded`` names hosts and domains, everything under them included; ``scope`` holds the domains of the
+seeds. Both live in Redis with a version each; every process looks at the versions once a second
+(``READ_VERSIONS``) and reads again what has changed, so a change holds everywhere within two.
 """
 
 from __future__ import annotations
@@ -10,20 +11,22 @@ from collections.abc import Iterable
 
 from node.store import keys
 
+READ_VERSIONS: tuple[tuple[str, ...], ...] = (
+    ("GET", keys.EXCLUDED_VERSION),
+    ("GET", keys.SCOPE_VERSION),
+)
+
 
 class Exclusions:
-    """A process's copy of the set. ``covers(host)`` is asked for every link and every request."""
+    """A process's copy of the excluded names. ``covers(host)`` is asked for every request."""
 
-    __slots__ = ("_names", "version")
+    __slots__ = ("_names",)
 
-    def __init__(self, names: Iterable[str] = (), version: int = -1) -> None:
+    def __init__(self, names: Iterable[str] = ()) -> None:
         self._names = frozenset(names)
-        self.version = version
 
-    def replace(self, names: Iterable[bytes], version: int) -> None:
-        """Take over what Redis holds at ``version``."""
-        self._names = frozenset(name.decode() for name in names)
-        self.version = version
+    def replace(self, names: Iterable[str]) -> None:
+        self._names = frozenset(names)
 
     def covers(self, host: str) -> bool:
         """Is ``host``, or a domain it is under, excluded?"""
@@ -41,9 +44,24 @@ class Exclusions:
         return len(self._names)
 
 
-READ_VERSION = ("GET", keys.EXCLUDED_VERSION)
-READ_NAMES = ("SMEMBERS", keys.EXCLUDED)
+class Versions:
+    """Which versions of the lists a process holds."""
 
+    __slots__ = ("excluded", "scope")
 
-def version_of(answer: bytes | None) -> int:
-    return int(answer or 0)
+    def __init__(self) -> None:
+        self.excluded = self.scope = -1
+
+    def outdated(self, answers: Iterable[bytes | None]) -> dict[str, tuple[str, ...]]:
+        """From the answers to ``READ_VERSIONS``: list (by its key) -> the command that reads it again."""
+        excluded, scope = (int(answer or 0) for answer in answers)
+        commands: dict[str, tuple[str, ...]] = {}
+        if excluded != self.excluded:
+            commands[keys.EXCLUDED] = ("SMEMBERS", keys.EXCLUDED)
+        if scope != self.scope:
+            commands[keys.SCOPE] = ("SMEMBERS", keys.SCOPE)
+        return commands
+
+    def note(self, answers: Iterable[bytes | None]) -> None:
+        """What was outdated has been read."""
+        self.excluded, self.scope = (int(answer or 0) for answer in answers)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from node.store import keys
-from node.store.connection import Store
+from node.store.connection import Store, info_of
 
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("HGETALL", keys.LEDGER),
@@ -55,7 +55,8 @@ class Snapshot:
     spool_oldest_ms: int
     """Unix time (ms) of the oldest page not parsed yet; 0 if there is none."""
     dead_letters: int
-    redis: Mapping[str, Any]
+    redis: Mapping[str, str]
+    """The fields of INFO."""
 
     def count(self, name: str) -> int:
         return self.ledger.get(name, 0)
@@ -88,9 +89,7 @@ class Snapshot:
         return self.count("admitted") - self.open_urls - self.count("done") - dropped
 
 
-def _pairs(answer: Any) -> dict[str, bytes]:
-    if isinstance(answer, dict):
-        return {key.decode(): value for key, value in answer.items()}
+def _pairs(answer: Any) -> dict[str, Any]:
     return {answer[i].decode(): answer[i + 1] for i in range(0, len(answer), 2)}
 
 
@@ -106,9 +105,7 @@ def take(store: Store) -> Snapshot:
 def decode(answers: list[Any]) -> Snapshot:
     """Make a snapshot of the answers to ``COMMANDS``."""
     ledger, outcomes, tally, procs, control, groups, oldest, dead, info = answers
-    group = groups[0] if groups else {}
-    if isinstance(group, list):
-        group = {group[i].decode(): group[i + 1] for i in range(0, len(group), 2)}
+    group = _pairs(groups[0]) if groups else {}
     return Snapshot(
         ledger=_numbers(ledger),
         outcomes=_numbers(outcomes),
@@ -120,5 +117,5 @@ def decode(answers: list[Any]) -> Snapshot:
         spool_pending=int(group.get("pending", 0)),
         spool_oldest_ms=int(oldest[0][0].partition(b"-")[0]) if oldest else 0,
         dead_letters=int(dead),
-        redis=cast("dict[str, Any]", info),
+        redis=info_of(info),
     )

@@ -13,7 +13,6 @@ import msgspec
 
 from node import settings as settings_of
 from node.errors import DiskError, InputError, MilliardeError
-from node.rules.admit import Admission, Scope
 from node.rules.seeds import Junk, Seed
 from node.settings import Settings
 from node.store import index, keys
@@ -181,12 +180,10 @@ class _Crawl:
 
     def _sow(self) -> None:
         self.progress.note = "reading seeds"
-        crawl = self.settings.crawl
-        admission = Admission(Scope.open(), crawl.nodes, crawl.me, lambda _host: False, None)
         report = seed.sow(
             self.node.store,
             self.frontier,
-            admission,
+            seed.gate(self.settings),
             self._until_interrupted(_seeds(self.plan)),
             on_batch=self._look_if_due,
         )

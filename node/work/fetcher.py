@@ -20,11 +20,10 @@ from node.errors import DiskError, StoreError
 from node.rules.entry import Lease
 from node.rules.outcome import Outcome, Signal
 from node.settings import Settings
-from node.store import exclusions as excluding
 from node.store import keys
 from node.store.archive import ArchiveWriter
 from node.store.connection import GRACE_MS, LOST, AsyncStore, is_out_of_memory
-from node.store.exclusions import Exclusions
+from node.store.exclusions import READ_VERSIONS, Exclusions, Versions
 from node.store.fetchlog import FetchLog
 from node.store.frontier import Frontier, Group, Kind, Settlement
 from node.store.robots_cache import RobotsCache
@@ -59,6 +58,7 @@ class Fetcher:
         self.frontier = Frontier(settings)
         self.tally = Tally("fetchers")
         self.exclusions = Exclusions()
+        self.versions = Versions()
         self.lag = Lag()
         name = f"f{number:02d}"
         self.archive = ArchiveWriter(
@@ -185,10 +185,10 @@ class Fetcher:
         )
         tallies = self._tallies()
         try:
-            lanes, version, *_ = await self.store.calls(
+            lanes, excluded, scope, *_ = await self.store.calls(
                 [self.frontier.beat(sent_ms, self.number, self.instance)],
                 extra=[
-                    excluding.READ_VERSION,
+                    *READ_VERSIONS,
                     ("HSET", keys.PROCS, self._name, msgspec.json.encode(report)),
                     *tallies,
                 ],
@@ -198,9 +198,10 @@ class Fetcher:
             raise
         self.lanes = lanes
         self._may_send_until_ms = sent_ms + GRACE_MS
-        if excluding.version_of(version) != self.exclusions.version:
-            names = (await self.store.calls([], extra=[excluding.READ_NAMES]))[0]
-            self.exclusions.replace(names, excluding.version_of(version))
+        outdated = self.versions.outdated((excluded, scope))
+        lists = await self.store.calls([], extra=list(outdated.values())) if outdated else []
+        self.offering.take_lists(dict(zip(outdated, lists, strict=True)))
+        self.versions.note((excluded, scope))
 
     def _tallies(self) -> list[tuple[str, ...]]:
         self.tally.add("redis_commands", self.store.commands - self._commands_booked)

@@ -7,14 +7,16 @@ with its reason. What is let in is grouped by domain, ready for one offer.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from node.rules.admit import Admission, Admitted, Scope
+from node.rules.admit import Admission, DomainSet, Scope, ScopeKind
 from node.rules.entry import Entry
+from node.rules.refusal import Refusal
 from node.rules.seen import fingerprint
 from node.rules.url import dedup_key
 from node.settings import Settings
+from node.store import keys
 from node.store.exclusions import Exclusions
 from node.store.frontier import Frontier, Group, Offered
 from node.store.tally import Tally
@@ -49,16 +51,16 @@ class KnownUrls:
 
 def scope_of(settings: Settings, seed_domains: Iterable[str] = ()) -> Scope:
     """The scope that the settings name. Raises ``InputError`` where the list can't be read."""
-    crawl = settings.crawl
-    if crawl.scope == "open":
-        return Scope.open()
-    if crawl.scope == "list":
-        return Scope.of_domains(seed.domains_of(Path(crawl.domain_list or "")))
-    return Scope.of_domains(seed_domains)
+    kind = ScopeKind(settings.crawl.scope)
+    if kind is ScopeKind.OPEN:
+        return Scope(kind)
+    if kind is ScopeKind.LIST:
+        return Scope(kind, DomainSet(seed.domains_of(Path(settings.crawl.domain_list or ""))))
+    return Scope(kind, DomainSet(seed_domains))
 
 
 class Offering:
-    """Gates and groups. ``scope`` is replaced when more seeds come in."""
+    """Gates and groups. ``admission.forget`` is called when exclusions or seeds have changed."""
 
     def __init__(self, settings: Settings, frontier: Frontier, exclusions: Exclusions, tally: Tally) -> None:
         self._settings = settings
@@ -68,14 +70,22 @@ class Offering:
         self.known = KnownUrls()
         self._full: dict[str, tuple[int, int]] = {}
         self._fresh: dict[str, list[int]] = {}
-        self.admission = self._admission(scope_of(settings))
+        crawl = settings.crawl
+        self.admission = Admission(
+            scope_of(settings), crawl.nodes, crawl.me, exclusions.covers, crawl.max_depth
+        )
 
-    def _admission(self, scope: Scope) -> Admission:
-        crawl = self._settings.crawl
-        return Admission(scope, crawl.nodes, crawl.me, self._exclusions.covers, crawl.max_depth)
-
-    def replace_scope(self, scope: Scope) -> None:
-        self.admission = self._admission(scope)
+    def take_lists(self, lists: Mapping[str, Iterable[bytes]]) -> None:
+        """Take over what changed of the operator's lists, by their keys."""
+        if not lists:
+            return
+        scope = None
+        if keys.EXCLUDED in lists:
+            self._exclusions.replace(name.decode() for name in lists[keys.EXCLUDED])
+            self.known.clear()  # what an include brings back may be linked again
+        if keys.SCOPE in lists and self._settings.crawl.scope == "seeds":
+            scope = scope_of(self._settings, (name.decode() for name in lists[keys.SCOPE]))
+        self.admission.forget(scope)
 
     def groups(
         self, found: Iterable[tuple[str, int]], now_ms: int, groups: dict[str, Group] | None = None
@@ -85,30 +95,30 @@ class Offering:
         URLs known to be seen and those a full domain would turn away are left out here, and counted.
         """
         groups = {} if groups is None else groups
-        judge, known, full = self.admission.judge, self.known, self._full
+        admit, known, full = self.admission.admit, self.known, self._full
         drop = self._tally.add
         for url, depth in found:
-            verdict = judge(url, depth)
-            if not isinstance(verdict, Admitted):
-                drop(f"drop:{verdict}")
+            place = admit(url, depth - 1)
+            if isinstance(place, Refusal):
+                drop(f"drop:{place}")
                 continue
             key = dedup_key(url)
             print_ = fingerprint(key)
             if known.has(print_):
                 drop("links:known")
                 continue
-            domain = verdict.domain
+            domain = place.domain
             if domain in full:
                 worst, until_ms = full[domain]
                 if now_ms >= until_ms:
                     del full[domain]
-                elif verdict.level >= worst:
+                elif place.level >= worst:
                     drop("drop:full")
                     continue
             group = groups.get(domain)
             if group is None:
-                group = groups[domain] = Group(domain, verdict.lane, now_ms)
-            group.entries.append(Entry(url, verdict.level, depth).pack())
+                group = groups[domain] = Group(domain, place.lane, now_ms)
+            group.entries.append(Entry(url, place.level, depth).pack())
             group.slots += self._frontier.slots(key)
             self._fresh.setdefault(domain, []).append(print_)
         return groups

@@ -20,7 +20,7 @@ from pathlib import Path
 from node.errors import ExitCode, MilliardeError
 from node.settings import Settings
 from node.store import keys, snapshot
-from node.store.connection import Begun, Store
+from node.store.connection import Begun, Store, info_of
 from node.store.snapshot import Snapshot
 from node.work import process
 from node.work.process import PARENT_VARIABLE
@@ -149,7 +149,8 @@ class LocalNode:
         """Add what has passed, and what Redis computed, to the crawl's account."""
         now = time.monotonic()
         passed_ms = round(1000 * (now - self._booked_s))
-        (info,) = self.store.calls([], extra=[("INFO", "cpu")])
+        (answer,) = self.store.calls([], extra=[("INFO", "cpu")])
+        info = info_of(answer)
         # a restarted Redis counts from zero
         cpu_s = float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
         cpu_s += float(info["used_cpu_user_children"]) + float(info["used_cpu_sys_children"])

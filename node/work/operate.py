@@ -84,8 +84,12 @@ def _domains_under(store: Store, name: str) -> Iterator[str]:
 
 def all_domains(store: Store) -> Iterator[str]:
     """Every domain with state, in no order."""
-    for key in store.redis.scan_iter(match="d:*", count=BATCH):
-        yield key[2:].decode()
+    cursor = b"0"
+    while True:
+        ((cursor, found),) = store.calls([], extra=[("SCAN", cursor, "MATCH", "d:*", "COUNT", BATCH)])
+        yield from (key[2:].decode() for key in found)
+        if cursor == b"0":
+            return
 
 
 def _taken_file(settings: Settings, domain: str, reason: str) -> Path:
@@ -276,8 +280,7 @@ def inspect(store: Store, frontier: Frontier, name: str) -> Inspection:
     if all(value is None for value in values):
         raise InputError(f"the frontier knows nothing of {domain}")
     lengths, heads = queues[: keys.LEVELS], queues[keys.LEVELS :]
-    if not isinstance(origins, dict):
-        origins = {origins[i]: origins[i + 1] for i in range(0, len(origins), 2)}
+    origins = dict(zip(origins[::2], origins[1::2], strict=True))
     return Inspection(
         _state(domain, values, frontier.base_delay_ms, now),
         lane,

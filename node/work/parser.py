@@ -15,19 +15,17 @@ import msgspec
 from redis.exceptions import ResponseError
 
 from node.errors import StoreError
-from node.rules.admit import Scope
 from node.settings import Settings
-from node.store import exclusions as excluding
 from node.store import keys, spool
 from node.store.archive_read import ArchiveReader, BadRecordError
 from node.store.connection import LOST, Store, is_out_of_memory
-from node.store.exclusions import Exclusions
+from node.store.exclusions import READ_VERSIONS, Exclusions, Versions
 from node.store.frontier import Frontier, Group
 from node.store.snapshot import Report
 from node.store.spool import Page
 from node.store.tally import Tally, rss_bytes
 from node.work import process
-from node.work.links import Offering, scope_of
+from node.work.links import Offering
 from node.work.page import PageReader
 from node.work.process import StopFlag
 
@@ -47,11 +45,10 @@ class Parser:
         self.store = Store(settings)
         self.frontier = Frontier(settings)
         self.tally = Tally("parsers")
-        self.exclusions = Exclusions()
-        self.offering = Offering(settings, self.frontier, self.exclusions, self.tally)
+        self.versions = Versions()
+        self.offering = Offering(settings, self.frontier, Exclusions(), self.tally)
         self.reader = PageReader(settings, ArchiveReader(settings.warc_folder), self.tally)
         self.in_hand = 0
-        self._scope_version = -1
         self._next_beat = 0.0
         self._own_first = True
         self._busy_s = 0.0
@@ -109,11 +106,10 @@ class Parser:
         )
         tallies = self._tallies()
         try:
-            version, scope_version, claimed, *_ = self.store.calls(
+            excluded, scope, claimed, *_ = self.store.calls(
                 [],
                 extra=[
-                    excluding.READ_VERSION,
-                    ("GET", keys.SCOPE_VERSION),
+                    *READ_VERSIONS,
                     spool.claim(
                         self.consumer,
                         round(1000 * self.settings.parser.claim_after_s),
@@ -126,23 +122,14 @@ class Parser:
         except LOST:
             self.tally.put_back(tallies)
             raise
-        if excluding.version_of(version) != self.exclusions.version:
-            (names,) = self.store.calls([], extra=[excluding.READ_NAMES])
-            self.exclusions.replace(names, excluding.version_of(version))
-            self.offering.known.clear()  # what an include brings back may be linked again
-            self.offering.replace_scope(self._scope())
-        if int(scope_version or 0) != self._scope_version:
-            self._scope_version = int(scope_version or 0)
-            if self.settings.crawl.scope == "seeds":
-                self.offering.replace_scope(self._scope())
+        outdated = self.versions.outdated((excluded, scope))
+        lists = self.store.calls([], extra=list(outdated.values())) if outdated else []
+        self.offering.take_lists(dict(zip(outdated, lists, strict=True)))
+        self.versions.note((excluded, scope))
         process.notify("WATCHDOG=1")
         taken_over = spool.pages_claimed(claimed)
         if taken_over:
             self._work(taken_over, redelivered=True)
-
-    def _scope(self) -> Scope:
-        (domains,) = self.store.calls([], extra=[("SMEMBERS", keys.SCOPE)])
-        return scope_of(self.settings, (name.decode() for name in domains))
 
     def _tallies(self) -> list[tuple[str, ...]]:
         self.tally.add("redis_commands", self.store.commands - self._commands_booked)

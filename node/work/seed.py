@@ -14,8 +14,10 @@ from pathlib import Path
 
 from node.errors import InputError
 from node.rules import url as urls
-from node.rules.admit import Admission, Admitted, Scope
+from node.rules.admit import Admission, Scope, ScopeKind
+from node.rules.domain import registrable
 from node.rules.entry import Entry
+from node.rules.refusal import Refusal
 from node.rules.seeds import Junk, Seed, parse_line
 from node.rules.url import dedup_key
 from node.settings import Settings
@@ -62,10 +64,15 @@ def given(texts: Iterable[str]) -> Iterator[Seed | Junk]:
 
 
 def domains_of(path: Path) -> Iterator[str]:
-    """Host names of a list's good lines, for scope ``list``."""
+    """Registrable domains of a list's good lines, for scope ``list``."""
     for each in read(path):
         if isinstance(each, Seed):
-            yield urls.host(each.url)
+            yield registrable(urls.host(each.url))
+
+
+def gate(settings: Settings) -> Admission:
+    """What seeds pass: any domain of this node's shard."""
+    return Admission(Scope(ScopeKind.OPEN), settings.crawl.nodes, settings.crawl.me, lambda _host: False)
 
 
 def sow(
@@ -110,15 +117,15 @@ def sow(
                 report.junk.append(each)
             continue
         report.seeds += 1
-        verdict = admission.judge(each.url, 0)
-        if not isinstance(verdict, Admitted):
-            report.refused[verdict.value] = report.refused.get(verdict.value, 0) + 1
+        place = admission.admit(each.url, -1)
+        if isinstance(place, Refusal):
+            report.refused[place.value] = report.refused.get(place.value, 0) + 1
             continue
-        group = groups.get(verdict.domain)
+        group = groups.get(place.domain)
         if group is None:
             # a thousandth of a millisecond a rank: the order of the list, all of it due at once
-            group = Group(verdict.domain, verdict.lane, start_ms + each.rank / 1000)
-            groups[verdict.domain] = group
+            group = Group(place.domain, place.lane, start_ms + each.rank / 1000)
+            groups[place.domain] = group
         group.entries.append(Entry(each.url, 0, 0, bare=each.bare).pack())
         group.slots += frontier.slots(dedup_key(each.url))
         waiting += 1
@@ -130,10 +137,8 @@ def sow(
 
 def sow_files(store: Store, frontier: Frontier, settings: Settings, files: Iterable[Path]) -> SeedReport:
     """Sow whole lists into a node (``milliarde seed``). Raises ``InputError`` where no line is usable."""
-    crawl = settings.crawl
-    admission = Admission(Scope.open(), crawl.nodes, crawl.me, lambda _host: False, None)
     lines = (each for path in files for each in read(path))
-    report = sow(store, frontier, admission, lines)
+    report = sow(store, frontier, gate(settings), lines)
     if not report.seeds:
         raise InputError("there is no usable line in the lists")
     return report

@@ -69,9 +69,9 @@ def status(store: Store, *, as_json: bool) -> None:
                 "dead_letters": look.dead_letters,
                 "cpu_seconds": cpu,
                 "redis": {
-                    "used_memory": look.redis.get("used_memory"),
-                    "maxmemory": look.redis.get("maxmemory"),
-                    "uptime_s": look.redis.get("uptime_in_seconds"),
+                    "used_memory": int(look.redis["used_memory"]),
+                    "maxmemory": int(look.redis["maxmemory"]),
+                    "uptime_s": int(look.redis["uptime_in_seconds"]),
                 },
             }
         )
