@@ -17,11 +17,8 @@ LEVELS = 8
 """Priority levels of a domain's queue, 0 the best: 0 holds seeds, n what is n links away from one, and
 the last all that is further."""
 
-Place = tuple[str, int, int]
-"""Where an admitted URL belongs: registrable domain, lane, priority level."""
-
-CACHED_ORIGINS = 32_768
-"""Origins whose verdict is remembered, about 300 bytes each: 10 MB a process."""
+CACHED_ORIGINS = 16_384
+"""Origins whose verdict is remembered, about 500 bytes each: 8 MB a process."""
 
 
 class DomainSet:
@@ -67,6 +64,18 @@ class Scope(NamedTuple):
         return self.kind is ScopeKind.OPEN or domain in self.domains
 
 
+class Place(NamedTuple):
+    """Where an admitted URL belongs."""
+
+    domain: str
+    lane: int
+    level: int
+
+
+_Places = list[Place | None]
+"""The places of one origin, by level, made when first asked for."""
+
+
 class Admission:
     """The gate that every link, redirect target and seed goes through.
 
@@ -90,7 +99,7 @@ class Admission:
         self._me = me
         self._excluded = excluded
         self._max_depth = max_depth
-        self._verdicts: dict[str, tuple[str, int] | Refusal] = {}
+        self._verdicts: dict[str, _Places | Refusal] = {}
 
     def admit(self, url: str, page_depth: int) -> Place | Refusal:
         """Where a canonical URL belongs, or why it may not enter.
@@ -106,8 +115,8 @@ class Admission:
             return verdict
         if self._max_depth is not None and depth > self._max_depth:
             return Refusal.TOO_DEEP
-        domain, lane = verdict
-        return domain, lane, depth if depth < LEVELS else LEVELS - 1
+        level = depth if depth < LEVELS else LEVELS - 1
+        return verdict[level] or self._make_place(verdict, url, level)
 
     def forget(self, scope: Scope | None = None) -> None:
         """Judge afresh from now on, by another scope if one is given."""
@@ -115,7 +124,7 @@ class Admission:
         if scope is not None:
             self._scope = scope
 
-    def _judge(self, host_name: str) -> tuple[str, int] | Refusal:
+    def _judge(self, host_name: str) -> _Places | Refusal:
         domain = registrable(host_name)
         if node_of(domain, self._nodes) != self._me:
             return Refusal.OTHER_SHARD
@@ -123,9 +132,16 @@ class Admission:
             return Refusal.OUT_OF_SCOPE
         if self._excluded(host_name.removesuffix(".")):
             return Refusal.EXCLUDED
-        return domain, lane_of(domain)
+        return [None] * LEVELS
 
-    def _remember(self, origin: str, verdict: tuple[str, int] | Refusal) -> tuple[str, int] | Refusal:
+    @staticmethod
+    def _make_place(places: _Places, url: str, level: int) -> Place:
+        """Making one takes longer than all the rest of ``admit``, so they are kept."""
+        domain = registrable(host(url))
+        place = places[level] = Place(domain, lane_of(domain), level)
+        return place
+
+    def _remember(self, origin: str, verdict: _Places | Refusal) -> _Places | Refusal:
         if len(self._verdicts) >= CACHED_ORIGINS:
             for old in list(self._verdicts)[: CACHED_ORIGINS // 2]:
                 del self._verdicts[old]
