@@ -58,3 +58,8 @@ def clean(headers: Headers) -> tuple[tuple[tuple[bytes, bytes], ...], tuple[str,
         name.decode("latin-1").lower() for name, value in headers if value.translate(None, _CLEAN)
     )
     return kept, dropped
+
+
+def essence(content_type: str) -> str:
+    """The media type of a Content-Type value: lower case, without parameters; "" if there is none."""
+    return content_type.partition(";")[0].strip().lower()

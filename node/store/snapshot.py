@@ -20,7 +20,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("XINFO", "GROUPS", keys.SPOOL),
     ("XRANGE", keys.SPOOL, "-", "+", "COUNT", "1"),
     ("XLEN", keys.DEAD),
-    ("INFO", "everything"),
+    ("INFO", "memory"),
 )
 
 
@@ -56,7 +56,7 @@ class Snapshot:
     """Unix time (ms) of the oldest page not parsed yet; 0 if there is none."""
     dead_letters: int
     redis: Mapping[str, str]
-    """The fields of INFO."""
+    """The fields of INFO memory."""
 
     def count(self, name: str) -> int:
         return self.ledger.get(name, 0)

@@ -214,7 +214,8 @@ class _Crawl:
             return None
         self._next_look = now + TICK_S
         try:
-            self.node.look_after()
+            for news in self.node.look_after():
+                self.progress.say(news)
             self.node.book_time()
             look = self.node.look()
         except LOST:

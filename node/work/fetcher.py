@@ -33,6 +33,7 @@ from node.work import process
 from node.work.links import Offering
 from node.work.process import Lag, Stop
 from node.work.record import DiskRecorder
+from node.work.recovery import recover_archive
 from node.work.robots import Robots
 from node.work.visit import Visited, Visitor
 from node.work.wire import new_client
@@ -61,9 +62,10 @@ class Fetcher:
         self.versions = Versions()
         self.lag = Lag()
         name = f"f{number:02d}"
+        self._prefix = f"{settings.crawl.name}-{name}"
         self.archive = ArchiveWriter(
             settings.warc_folder,
-            f"{settings.crawl.name}-{name}",
+            self._prefix,
             rotate_bytes=settings.archive.rotate_bytes,
             info=_warc_info(settings),
             fsync=settings.archive.fsync,
@@ -131,6 +133,10 @@ class Fetcher:
         while True:
             try:
                 await self.store.begin()
+                recovered = await recover_archive(
+                    self.store, self.frontier, self.log, self._prefix, self.number
+                )
+                self.tally.add("recovered", recovered)
                 await self._beat()
                 return
             except LOST as error:

@@ -22,6 +22,7 @@ from node.settings import Settings
 from node.store import keys, snapshot
 from node.store.connection import Begun, Store, info_of
 from node.store.snapshot import Snapshot
+from node.store.tally import Tally
 from node.work import process
 from node.work.process import PARENT_VARIABLE
 from node.work.redis_server import RedisServer
@@ -57,6 +58,8 @@ class Child:
     restarts: int = 0
     again_at: float = 0.0
     young_deaths: int = 0
+    log_from: int = 0
+    """Where in its log this start of it begins."""
 
     @property
     def name(self) -> str:
@@ -78,6 +81,7 @@ class LocalNode:
         self.begun: Begun | None = None
         self._booked_s = time.monotonic()
         self._redis_cpu_booked = 0.0
+        self._own = Tally("crawl")
 
     # -- start
 
@@ -99,9 +103,8 @@ class LocalNode:
             self._start(child)
 
     def _start(self, child: Child) -> None:
-        folder = self.settings.log_folder
-        folder.mkdir(parents=True, exist_ok=True)
-        log = folder / (child.name.replace(" ", "-") + ".log")
+        log = self._log_of(child)
+        log.parent.mkdir(parents=True, exist_ok=True)
         if log.exists() and log.stat().st_size > LOG_MAX_BYTES:
             log.replace(log.with_suffix(".log.1"))
         words = [sys.executable, "-m", "node", child.role]
@@ -109,6 +112,7 @@ class LocalNode:
             words.append(str(child.number))
         words += ["--config", str(self.config)]
         with log.open("ab") as out:
+            child.log_from = out.tell()
             child.process = subprocess.Popen(
                 words,
                 stdin=subprocess.DEVNULL,
@@ -121,9 +125,14 @@ class LocalNode:
 
     # -- while it runs
 
-    def look_after(self) -> None:
-        """Start again what died. Raises where starting again can't help."""
+    def look_after(self) -> list[str]:
+        """Start again what died, and answer what there is to say about it.
+
+        Raises ``MilliardeError`` where starting again can't help.
+        """
+        news: list[str] = []
         if not self.redis.alive():
+            news.append("Redis died and is started again")
             self.redis.start()
         now = time.monotonic()
         for child in self.children:
@@ -132,14 +141,32 @@ class LocalNode:
                 if code is None:
                     continue
                 child.process = None
+                words = self._last_words(child)
                 if code in FATAL:
-                    raise _last_words(self.settings, child, code)
+                    error = MilliardeError(words or f"{child.name} can't start and gives no reason")
+                    error.exit_code = ExitCode(code)
+                    raise error
+                news.append(f"{child.name} died ({_death(code)}{': ' + words if words else ''})")
                 child.young_deaths = child.young_deaths + 1 if now - child.started < YOUNG_S else 0
                 wait = min(BACK_OFF_S, 0.25 * 2**child.young_deaths) if child.young_deaths else 0.0
                 child.again_at = now + wait
             elif now >= child.again_at:
                 child.restarts += 1
                 self._start(child)
+        return news
+
+    def _last_words(self, child: Child) -> str:
+        """What it wrote last, if it wrote anything since it was started."""
+        log = self._log_of(child)
+        if child.log_from >= log.stat().st_size:
+            return ""
+        with log.open("rb") as file:
+            file.seek(max(child.log_from, log.stat().st_size - 2_000))
+            lines = file.read().decode(errors="replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+    def _log_of(self, child: Child) -> Path:
+        return self.settings.log_folder / (child.name.replace(" ", "-") + ".log")
 
     @property
     def restarts(self) -> int:
@@ -162,6 +189,7 @@ class LocalNode:
             extra=[
                 ("HINCRBY", keys.TALLY, "active_ms", passed_ms),
                 ("HINCRBY", keys.TALLY, "cpu_ms:redis", cpu_ms),
+                *self._own.take(),
             ],
         )
         self._booked_s = now
@@ -219,12 +247,8 @@ class LocalNode:
         self._end(self.children, 5.0, lambda: None)
 
 
-def _last_words(settings: Settings, child: Child, code: int) -> MilliardeError:
-    log = settings.log_folder / (child.name.replace(" ", "-") + ".log")
-    lines = log.read_text(errors="replace").splitlines()[-1:] if log.exists() else []
-    error = MilliardeError(f"{child.name} can't start: {' '.join(lines) or 'no reason given'}")
-    error.exit_code = ExitCode(code)
-    return error
+def _death(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
 def data_lock(settings: Settings) -> AbstractContextManager[int]:

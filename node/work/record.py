@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from node.errors import DiskError
 from node.rules.entry import Lease
+from node.rules.headers import essence
 from node.rules.outcome import TABLE, Outcome
 from node.store.archive import ArchiveWriter
 from node.store.fetchlog import FetchLog, LogEntry
@@ -52,7 +53,7 @@ class DiskRecorder:
                 url=url,
                 outcome=outcome,
                 status=fetched.status,
-                type=content_type(fetched),
+                type=essence(content_type(fetched) or "") or None,
                 bytes=len(fetched.body),
                 ms=(fetched.connect_ms, fetched.ttfb_ms, fetched.total_ms),
                 ip=fetched.ip,

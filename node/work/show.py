@@ -71,7 +71,6 @@ def status(store: Store, *, as_json: bool) -> None:
                 "redis": {
                     "used_memory": int(look.redis["used_memory"]),
                     "maxmemory": int(look.redis["maxmemory"]),
-                    "uptime_s": int(look.redis["uptime_in_seconds"]),
                 },
             }
         )

@@ -18,6 +18,7 @@ from node.rules import url as urls
 from node.rules.cookies import ChainJar
 from node.rules.domain import registrable
 from node.rules.entry import MAX_TRIES, Entry, Lease
+from node.rules.headers import essence
 from node.rules.outcome import TABLE, Outcome, Signal
 from node.rules.pace import retry_wait_ms
 from node.rules.refusal import Refusal
@@ -189,10 +190,8 @@ class _Visit:
         )
 
     def _accepts(self, content_type: str | None) -> bool:
-        if content_type is None:
-            return True
-        essence = content_type.partition(";")[0].strip().lower()
-        return essence in self.shared.settings.fetcher.wanted_types or essence == ""
+        kind = essence(content_type or "")
+        return not kind or kind in self.shared.settings.fetcher.wanted_types
 
     # -- after a redirect
 

@@ -1,0 +1,109 @@
+"""What a fetcher does before its first lease: make whole what its earlier self left.
+
+WARC files that a crash left open are cut back to their last whole record. Pages that are in them but
+were not settled, and whose leases are still out, are settled now instead of being fetched again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import datetime
+
+from node.rules.entry import Lease, parse_lease
+from node.rules.headers import essence, text
+from node.rules.outcome import Outcome, Signal
+from node.store import keys
+from node.store.archive_check import Found, Recovered, left_over, recover
+from node.store.connection import AsyncStore
+from node.store.fetchlog import FetchLog, LogEntry
+from node.store.frontier import Frontier, Kind, Settlement
+from node.store.spool import Pointer
+
+_log = logging.getLogger(__name__)
+_BATCH = 200
+
+
+async def recover_archive(
+    store: AsyncStore, frontier: Frontier, log: FetchLog, prefix: str, number: int
+) -> int:
+    """Recover the files of fetcher ``number``; answers how many pages were settled from them.
+
+    Must run before the first ``beat``, which returns the leases of our earlier self. Raises ``DiskError``.
+    """
+    folder = store.settings.warc_folder
+    paths = left_over(folder, prefix)
+    if not paths:
+        return 0
+    marks = await _marks(store)
+    leases = await _former_leases(store, number)
+    settled = 0
+    for path in paths:
+        trusted = marks.get(path.name.removesuffix(".open"), 0)
+        recovered = await asyncio.to_thread(recover, path, trusted)
+        settled += await _settle(store, frontier, log, recovered, leases)
+        recovered.publish()
+        if recovered.cut_bytes or recovered.missing_bytes:
+            _log.warning(
+                "%s: %d bytes of a torn record were cut off, %d bytes known to Redis are missing",
+                recovered.file,
+                recovered.cut_bytes,
+                recovered.missing_bytes,
+            )
+    return settled
+
+
+async def _marks(store: AsyncStore) -> dict[str, int]:
+    (flat,) = await store.calls([], extra=[("HGETALL", keys.ARCHIVE)])
+    return {flat[i].decode(): int(flat[i + 1]) for i in range(0, len(flat), 2)}
+
+
+async def _former_leases(store: AsyncStore, number: int) -> dict[str, Lease]:
+    """URL -> lease, of all that an earlier self of this fetcher holds."""
+    (flat,) = await store.calls([], extra=[("HGETALL", keys.LANES)])
+    ours = f"{number}.".encode()
+    lanes = [int(flat[i]) for i in range(0, len(flat), 2) if flat[i + 1].startswith(ours)]
+    members = await store.calls([], extra=[("ZRANGE", keys.leases(lane), 0, -1) for lane in lanes])
+    leases: dict[str, Lease] = {}
+    for lane, found in zip(lanes, members, strict=True):
+        for member in found:
+            if member.startswith(ours):
+                lease = parse_lease(member.decode(), lane, 0, 0)
+                leases[lease.entry.url] = lease
+    return leases
+
+
+async def _settle(
+    store: AsyncStore, frontier: Frontier, log: FetchLog, recovered: Recovered, leases: dict[str, Lease]
+) -> int:
+    results = []
+    for found in recovered.found:
+        lease = leases.pop(found.url, None) if 200 <= found.status < 300 else None
+        if lease is None:
+            continue
+        log.add(_log_entry(found, lease))
+        pointer = Pointer(found.position, lease.entry.depth, found.url).pack()
+        results.append(Settlement(lease, Kind.PAGE, Outcome.PAGE, Signal.SUCCESS, sent=True, pointer=pointer))
+    log.flush()
+    for start in range(0, len(results), _BATCH):
+        part = results[start : start + _BATCH]
+        await store.call(frontier.settle(store.now_ms(), part, {recovered.file: recovered.size}, jitter=0.0))
+    return len(results)
+
+
+def _log_entry(found: Found, lease: Lease) -> LogEntry:
+    return LogEntry(
+        t=datetime.fromisoformat(found.date).timestamp(),
+        url=found.url,
+        outcome=Outcome.PAGE,
+        status=found.status,
+        type=essence(text(found.headers, b"content-type") or "") or None,
+        bytes=found.payload_bytes,
+        ip=found.ip,
+        depth=lease.entry.depth,
+        tries=lease.entry.tries,
+        hop=lease.hops,
+        position=found.position,
+        truncated=found.truncated,
+        detail="settled from the archive after a crash",
+    )
