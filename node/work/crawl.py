@@ -171,8 +171,9 @@ class _Crawl:
                 f"going on with the crawl in {self.settings.data}, which was cut off; every domain is "
                 f"left in peace for its delay first"
             )
-        for rule in self.settings.dns.connect_to:
-            say(f"connect-to {rule}: addresses behind it are not checked")
+        rules = self.settings.dns.connect_to
+        if rules:
+            say(f"connect-to {' '.join(rules)} (addresses there are not checked)")
         if not self.settings.tls.verify:
             say("certificates are not verified")
 
