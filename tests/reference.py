@@ -1,0 +1,159 @@
+"""Renders docs/reference.md from the code: ``python -m tests.reference`` writes it, a test compares.
+
+Settings and names are explained where they stand in the code, so there is one place to change.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+
+from node import errors, settings
+from node.rules import outcome, refusal
+from node.rules.outcome import TABLE
+from node.settings import Settings
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
+
+STORE_REASONS = {
+    "displaced": "gave way to a better URL when its domain's queue was full",
+    "full": "its domain's queue was full of URLs at least as good",
+    "budget": "its domain has had all the URLs that a crawl can admit for one",
+    "domain_cap": "the node keeps state for as many domains as `crawl.max_domains` allows",
+    "origin_cap": "its domain has more origins than `crawl.max_origins_per_domain`",
+    "dead_host": "its domain was given up: nothing there could be reached, again and again",
+    "poison": "four times in a row the lease on it ran out",
+    "trimmed": "taken out by `milliarde trim`; it is in a file, `include` brings it back",
+    "out_of_memory": "Redis had no room; met only by redirects to other domains",
+    "robots_denied": "robots.txt denies it",
+}
+"""Reasons that arise in the store and the visit, not at the gate."""
+
+
+def attribute_docs(module: ModuleType) -> dict[str, dict[str, str]]:
+    """Class -> attribute -> the docstring that follows it."""
+    docs: dict[str, dict[str, str]] = {}
+    for node in ast.parse(inspect.getsource(module)).body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        found = docs.setdefault(node.name, {})
+        for before, after in zip(node.body, node.body[1:], strict=False):
+            text = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else None
+            name = None
+            if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name):
+                name = before.target.id
+            elif isinstance(before, ast.Assign) and isinstance(before.targets[0], ast.Name):
+                name = before.targets[0].id
+            if name and isinstance(text, str):
+                found[name] = " ".join(text.split())
+    return docs
+
+
+def _cell(text: object) -> str:
+    return str(text).replace("``", "`").replace("|", "\\|")
+
+
+def _default(value: object) -> str:
+    if value is msgspec.NODEFAULT:
+        return "*needed*"
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", " ") if value >= 10_000 else str(value)
+    if isinstance(value, tuple):
+        return "[" + ", ".join(f'"{each}"' for each in value) + "]"
+    return f'"{value}"' if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _settings() -> Iterator[str]:
+    docs = attribute_docs(settings)
+    for section in msgspec.structs.fields(Settings):
+        struct = section.type
+        yield f"### [{section.name}]"
+        yield ""
+        yield (inspect.getdoc(struct) or "").replace("``", "`")
+        yield ""
+        yield "| key | default | |"
+        yield "|---|---|---|"
+        for field in msgspec.structs.fields(struct):
+            words = docs[struct.__name__].get(field.name, "")
+            yield f"| `{field.name}` | {_cell(_default(field.default))} | {_cell(words)} |"
+        yield ""
+
+
+def _outcomes() -> Iterator[str]:
+    yield "| outcome | tells of the domain | tried again | kept in the WARC | a request was sent |"
+    yield "|---|---|---|---|---|"
+    for name, row in TABLE.items():
+        cells = ("yes" if on else "" for on in (row.retry, row.archive, row.sent))
+        yield f"| `{name}` | {row.signal} | {' | '.join(cells)} |"
+
+
+def _enum(module: ModuleType, enum: type[Enum]) -> Iterator[tuple[str, object, str]]:
+    docs = attribute_docs(module)[enum.__name__]
+    for member in enum:
+        yield member.name.lower(), member.value, docs.get(member.name, "")
+
+
+def render() -> str:
+    """The whole page."""
+    lines = [
+        "# Reference",
+        "",
+        "<!-- Rendered by `python -m tests.reference` from the code; a test compares. -->",
+        "",
+        "## Settings",
+        "",
+        "A node reads `node.toml`. An unknown key, a wrong type or a contradiction stops the start with one sentence.",
+        "`milliarde crawl` writes the file itself, into its folder; `--set section.key=value` changes any of these.",
+        "For `crawl` some defaults differ: `crawl.delay_s` 5, `crawl.seen_error_rate` 1e-06, `fetcher.in_flight` 500,",
+        "`watch.port` 0.",
+        "",
+        *_settings(),
+        "## Outcomes",
+        "",
+        "What became of a visit. `success` lets a domain be visited a little sooner, `throttle` slows it, `dead` parks",
+        "it for longer each time.",
+        "",
+        *_outcomes(),
+        "",
+        "## Why a URL was not visited",
+        "",
+        "Counted under `dropped` in `summary.json` and `status --json`.",
+        "",
+        "| reason | |",
+        "|---|---|",
+        *(f"| `{value}` | {_cell(words)} |" for _, value, words in _enum(refusal, refusal.Refusal)),
+        *(f"| `{name}` | {words} |" for name, words in STORE_REASONS.items()),
+        "",
+        "## Exit codes",
+        "",
+        "| code | name | |",
+        "|---|---|---|",
+        *(
+            f"| {value} | {name} | {_cell(words)} |"
+            for name, value, words in _enum(errors, errors.ExitCode)
+        ),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    PAGE.write_text(render(), encoding="utf-8")
+    return 0
+
+
+assert set(outcome.Outcome) == set(TABLE), "an outcome has no row"
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,10 @@
+"""The reference page says what the code does."""
+
+from __future__ import annotations
+
+from tests import reference
+
+
+def test_the_reference_is_what_the_code_says() -> None:
+    """A setting, an outcome or an exit code can't change without its page: ``python -m tests.reference``."""
+    assert reference.PAGE.read_text(encoding="utf-8") == reference.render()
