@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import redis
@@ -25,7 +27,8 @@ from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
-from node.errors import OtherCrawlError, StoreError
+from node.errors import InputError, OtherCrawlError, StoreError
+from node.rules.domain import PSL_VERSION
 from node.settings import Settings
 from node.store import keys
 from node.store.clock import Clock, boot_id, boottime_ms, wall_ms
@@ -47,8 +50,18 @@ class Begun:
 
 
 def fingerprint(settings: Settings) -> str:
-    """The frozen settings as one line; a process that shows another one is refused."""
-    return " ".join(f"{name}={value}" for name, value in sorted(settings.frozen_part().items()))
+    """What must not change during a crawl, as one line; a process that shows another one is refused.
+
+    The domain list counts by its contents. Raises ``InputError`` where it can't be read.
+    """
+    parts = settings.frozen_part() | {"public_suffixes": PSL_VERSION}
+    if settings.crawl.domain_list is not None:
+        try:
+            with Path(settings.crawl.domain_list).open("rb") as file:
+                parts["domain_list"] = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+        except OSError as error:
+            raise InputError(f"crawl.domain_list can't be read: {error}") from None
+    return " ".join(f"{name}={value}" for name, value in sorted(parts.items()))
 
 
 def _begin(settings: Settings, run_id: str, grace_ms: int) -> Verb[Begun]:
@@ -114,6 +127,12 @@ def _options(settings: Settings, timeout_s: float) -> dict[str, Any]:
     }
 
 
+def info_of(text: bytes) -> dict[str, str]:
+    """The fields of an INFO answer."""
+    pairs = (line.partition(":") for line in text.decode().splitlines() if not line.startswith("#"))
+    return {name: value for name, colon, value in pairs if colon}
+
+
 def _unreachable(settings: Settings, error: Exception) -> StoreError:
     return StoreError(f"no Redis answers at {settings.paths.redis_socket}: {error}")
 
@@ -124,6 +143,8 @@ class Store(_Common):
     def __init__(self, settings: Settings, *, timeout_s: float = 30.0) -> None:
         super().__init__(settings)
         self.redis: Any = redis.Redis(**_options(settings, timeout_s))
+        # answers as Redis gives them, in every version of the client
+        self.redis.response_callbacks.clear()
 
     def begin(self) -> Begun:
         """Meet Redis: check whose it is, load the scripts, take over the clock.
@@ -131,7 +152,7 @@ class Store(_Common):
         Raises ``StoreError`` where nothing answers, ``OtherCrawlError`` where it isn't ours.
         """
         try:
-            run_id = str(self.redis.info("server")["run_id"])
+            run_id = info_of(self.redis.execute_command("INFO", "server"))["run_id"]
             for each in all_scripts():
                 self.redis.script_load(each.source)
             verb = _begin(self.settings, run_id, GRACE_MS)
@@ -177,13 +198,14 @@ class AsyncStore(_Common):
     def __init__(self, settings: Settings, *, timeout_s: float = 30.0) -> None:
         super().__init__(settings)
         self.redis: Any = redis.asyncio.Redis(**_options(settings, timeout_s))
+        self.redis.response_callbacks.clear()
         self._beginning = asyncio.Lock()
 
     async def begin(self) -> Begun:
         """See ``Store.begin``."""
         async with self._beginning:
             try:
-                run_id = str((await self.redis.info("server"))["run_id"])
+                run_id = info_of(await self.redis.execute_command("INFO", "server"))["run_id"]
                 for each in all_scripts():
                     await self.redis.script_load(each.source)
                 verb = _begin(self.settings, run_id, GRACE_MS)

@@ -39,8 +39,11 @@ from node.work.visit import Visited, Visitor
 from node.work.wire import new_client
 
 BEAT_S = 1.0
-DRAIN_S = 40.0
+DRAIN_S = 10.0
 """Visits get this long to end after a stop; what is left returns to the frontier."""
+LEASE_AGAIN_S, LEASE_IDLE_S = 0.05, 0.25
+"""After an answer with less than was asked for: the soonest and the latest that it is asked again,
+unless something is settled in between."""
 LAG_HIGH_MS = 100.0
 LAG_LOW_MS = 30.0
 LEAST_IN_FLIGHT = 8
@@ -250,11 +253,9 @@ class Fetcher:
                 self.waiting = "no_store"
                 await self._pause(0.5)
                 continue
-            if not got:
-                idle_s = 0.25 if next_due_ms < 0 else (next_due_ms - self.store.now_ms()) / 1000
-                await self._pause(min(0.25, max(0.005, idle_s)))
-            elif got < want // 2:
-                await self._pause(0.01)
+            if got < want:
+                idle_s = (next_due_ms - self.store.now_ms()) / 1000 if next_due_ms >= 0 else LEASE_IDLE_S
+                await self._pause(min(LEASE_IDLE_S, max(LEASE_AGAIN_S, idle_s)))
 
     async def _lease(self, want: int) -> tuple[int, int]:
         self._start += 1

@@ -8,6 +8,7 @@ orders who is visited first.
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,8 +53,9 @@ def read(path: Path) -> Iterator[Seed | Junk]:
                 found = parse_line(raw.decode("utf-8", "replace"), number, path.name)
                 if found is not None:
                     yield found
-    except (OSError, EOFError) as error:
-        raise InputError(f"the list {path} can't be read: {error}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"the list {path} can't be read: {why}") from None
 
 
 def given(texts: Iterable[str]) -> Iterator[Seed | Junk]:

@@ -12,16 +12,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from node.store import check as checking
 from node.store import snapshot
 from node.store.connection import Store
+from node.store.snapshot import Snapshot
 from node.work.operate import DomainState, Inspection, Taken
 from node.work.seed import SeedReport
 from node.work.summary import CPU_ROLES, human_bytes, human_seconds
 
 
 def _console() -> Console:
-    return Console(highlight=False)
+    # what is piped is not folded to a terminal that isn't there
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 120)
 
 
 def _json(value: object) -> None:
@@ -77,7 +78,7 @@ def status(store: Store, *, as_json: bool) -> None:
         return
     waits = sorted({f"{name}: {r.waiting}" for name, r in look.procs.items() if r.waiting})
     rows = [
-        ("state", f"paused: {look.control['pause']}" if look.control.get("pause") else "crawling"),
+        ("state", _state(look)),
         ("pages", f"{look.pages:,}"),
         ("received", human_bytes(look.tally.get("bytes", 0))),
         ("time", human_seconds(look.tally.get("active_ms", 0) / 1000)),
@@ -96,12 +97,20 @@ def status(store: Store, *, as_json: bool) -> None:
     _pairs((label, text) for label, text in rows if text)
 
 
+def _state(look: Snapshot) -> str:
+    if look.control.get("pause"):
+        return f"paused: {look.control['pause']}"
+    return "crawling" if look.procs else "stopped"
+
+
 def _age_s(oldest_unix_ms: int) -> float:
     return max(0.0, time.time() - oldest_unix_ms / 1000) if oldest_unix_ms else 0.0
 
 
 def check(store: Store, *, as_json: bool) -> bool:
     """Run the check and print what it found; True if all is sound."""
+    from node.store import check as checking
+
     findings = checking.check(store)
     if as_json:
         _json(findings)
@@ -113,6 +122,9 @@ def check(store: Store, *, as_json: bool) -> bool:
 
 def taken(results: Iterable[Taken], verb: str) -> None:
     """What exclude, include and trim did, a line a domain."""
+    results = list(results)
+    if not results:
+        sys.stdout.write("there was nothing to bring back\n")
     for each in results:
         where = f" ({each.file})" if each.file else ""
         sys.stdout.write(f"{each.domain}: {each.urls:,} URLs {verb}{where}\n")
