@@ -117,11 +117,9 @@ def _gzip(body: bytes, max_bytes: int) -> Decoded:
 
 def _deflate(body: bytes, max_bytes: int) -> Decoded:
     # The standard means zlib (RFC 1950); some of those who send it mean raw deflate (RFC 1951).
-    if len(body) > 1 and body[0] & 0x0F == 8 and (body[0] << 8 | body[1]) % 31 == 0:
-        decoded = _inflate(body, _ZLIB_WBITS, max_bytes)
-        if decoded.body or decoded.state is not DecodeState.BROKEN:
-            return decoded
-    return _inflate(body, _RAW_WBITS, max_bytes)
+    # No raw stream begins as zlib's header does, unless an encoder pads a stored block with ones.
+    is_zlib = len(body) > 1 and body[0] & 0x0F == 8 and (body[0] << 8 | body[1]) % 31 == 0
+    return _inflate(body, _ZLIB_WBITS if is_zlib else _RAW_WBITS, max_bytes)
 
 
 def _inflate(body: bytes, wbits: int, max_bytes: int) -> Decoded:

@@ -20,6 +20,13 @@ INFO = {"software": "milliarde/test", "http-header-user-agent": "milliarde (+htt
 SENT_UNIX_S = 1_796_155_200.123456
 """2026-12-01T20:00:00.123456Z."""
 
+PEAK_KB = """
+def peak_kb():
+    # Not getrusage: its maximum goes on from the process that started this one.
+    return int(open("/proc/self/status").read().split("VmHWM:")[1].split()[0])
+"""
+"""Source of a function for code that runs in a process of its own: the most memory it had, in KB."""
+
 Headers = Sequence[tuple[bytes, bytes]]
 HTML: Headers = ((b"Content-Type", b"text/html; charset=utf-8"),)
 GZIPPED: Headers = (*HTML, (b"Content-Encoding", b"gzip"))

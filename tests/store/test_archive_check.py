@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -66,18 +67,19 @@ def test_damage_in_the_middle_is_located(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ((b"sha1:", b"sha1:A"), "digest"),
-        ((b"Content-Length: ", b"Content-Length: 9"), "length"),
-        ((b"WARC/1.1", b"WORK/1.1"), "no WARC head"),
+        (lambda record: record.replace(b"sha1:", b"sha1:A"), "digest"),
+        (lambda record: record.replace(b"Content-Length: ", b"Content-Length: 9", 1), "length"),
+        (lambda record: record.replace(b"WARC/1.1", b"WORK/1.1"), "no WARC head"),
+        (lambda record: record[:-4] + b"more", "no whole record"),
     ],
 )
 def test_a_whole_member_with_wrong_content_is_noticed(
-    tmp_path: Path, change: tuple[bytes, bytes], reason: str
+    tmp_path: Path, change: Callable[[bytes], bytes], reason: str
 ) -> None:
     """A checksum that fits is not enough: lengths and digests are read too."""
     path, positions = _file(tmp_path)
     data = path.read_bytes()
-    content = gzip.decompress(data[positions[-1].offset :]).replace(*change, 1)
+    content = change(gzip.decompress(data[positions[-1].offset :]))
     path.write_bytes(data[: positions[-1].offset] + gzip.compress(content))
     verdict = verify(path)
     assert verdict.bad_offset == positions[-1].offset
@@ -187,6 +189,7 @@ def test_only_left_over_files_of_the_same_writer_are_listed(tmp_path: Path) -> N
 
 WRITE_UNTIL_KILLED = """
 import asyncio, sys
+from collections.abc import Callable
 from pathlib import Path
 from tests.store.responses import gzipped_response, new_writer
 

@@ -10,7 +10,7 @@ import pytest
 
 from node.store.archive_read import ArchiveReader, BadRecordError
 from node.store.warc import Position
-from tests.store.responses import GZIPPED, gzipped_response, page, response, write
+from tests.store.responses import GZIPPED, PEAK_KB, gzipped_response, page, response, write
 
 REPO = Path(__file__).resolve().parents[2]
 
@@ -50,16 +50,15 @@ def test_a_body_is_cut_at_the_cap(tmp_path: Path, coded: bool) -> None:
 def test_a_bomb_in_the_file_costs_no_memory(tmp_path: Path) -> None:
     """300 MB of zeros, which fits in a few hundred KB, is cut while it is inflated."""
     (position,) = write(tmp_path, response(body=bytes(300_000_000)))
-    code = f"""
-import resource, sys
+    code = f"""{PEAK_KB}
+import sys
 from pathlib import Path
 from node.store.archive_read import ArchiveReader
 from node.store.warc import Position
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak_kb()
 got = ArchiveReader(Path(sys.argv[1])).read({position!r}, 1 << 20)
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 assert len(got.body) == 1 << 20 and got.cut
-print(after - before)
+print(peak_kb() - before)
 """
     command = [sys.executable, "-c", code, str(tmp_path)]
     read = subprocess.run(command, capture_output=True, text=True, check=True, cwd=REPO)

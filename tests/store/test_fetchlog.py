@@ -9,7 +9,7 @@ import resource
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from node.errors import DiskError
@@ -82,6 +82,8 @@ def test_what_is_added_is_read_back(tmp_path: Path) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=[]), max_size=50))
+@example("bytes of a header that are no text: \udcff")
+@example("\n\r\0\x1b\x85\u2028")
 @settings(max_examples=200, deadline=None, derandomize=True)
 def test_nothing_in_an_entry_can_break_its_line(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     """Control characters, line separators and bytes that are no text come from servers."""
@@ -97,7 +99,7 @@ def test_nothing_in_an_entry_can_break_its_line(tmp_path_factory: pytest.TempPat
     assert (entry.url, entry.type, entry.detail) == ("u" + readable, "t" + readable, "d" + readable)
 
 
-def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
+def test_a_torn_last_line_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A crash tears at most the last line of each file, and the next start begins a new file."""
     log = FetchLog(tmp_path, "f")
     for _ in range(3):
@@ -105,9 +107,10 @@ def test_a_torn_last_line_is_left_out(tmp_path: Path) -> None:
     log.close()
     path = tmp_path / "f-000001.jsonl"
     whole = path.read_bytes()
-    for size in range(0, len(whole), 7):
+    for size in (*range(0, len(whole), 7), len(whole) - 1):
         path.write_bytes(whole[:size])
         assert len(list(fetchlog.read(tmp_path))) == whole[:size].count(b"\n")
+    assert caplog.records == [], "a torn line is no damage"
     again = FetchLog(tmp_path, "f")
     again.add(ENTRY)
     again.close()

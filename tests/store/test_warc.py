@@ -11,11 +11,12 @@ from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
 from node.store import gzmember, warc
+from node.store.archive_check import verify
 from node.store.archive_read import ArchiveReader
 from node.store.warc import Response
 from tests.store.responses import (
@@ -72,6 +73,7 @@ def stripped(value: str | bytes) -> str:
         return octets.decode("latin-1").strip()
 
 
+@example([response("https://h.test/\ud800\udcff", reason="\ud800\udcff")])
 @given(st.lists(arbitrary_responses, min_size=1, max_size=3))
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_whatever_a_server_sends_reads_back_equal_by_us_and_by_warcio(responses: list[Response]) -> None:
@@ -141,6 +143,12 @@ def test_no_field_of_ours_can_start_another(tmp_path: Path) -> None:
     assert record.warc["warc-type"] == "response"
     assert record.warc["warc-content-usage"] == "train-ai=n  WARC-Type: metadata"
     assert record.warc["x__y"] == "1"
+
+
+def test_a_field_of_any_size_leaves_the_record_readable(tmp_path: Path) -> None:
+    """A server may send a megabyte of opt-outs."""
+    path = written(tmp_path, response(extra={"WARC-Content-Usage": "n" * 1_000_000}))
+    assert verify(path).responses == 1
 
 
 @pytest.mark.parametrize("read", READERS)
