@@ -22,8 +22,8 @@ def queue_cap(max_urls_per_domain: int, base_delay_s: float, time_left_s: float 
         raise ValueError(f"a domain must be allowed at least one URL, not {max_urls_per_domain}")
     if time_left_s is None or base_delay_s <= 0:
         return max_urls_per_domain
-    usable = ceil(SLACK * max(time_left_s, 0.0) / base_delay_s)
-    return max(1, min(max_urls_per_domain, usable))
+    usable = SLACK * max(time_left_s, 0.0) / base_delay_s
+    return max(1, ceil(min(max_urls_per_domain, usable)))
 
 
 def life_cap(initial_queue_cap: int) -> int:

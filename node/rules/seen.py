@@ -5,20 +5,8 @@
 blocks, a line sets the ``bits_set`` bits of its mask in block ``selector % blocks``. Neither half of
 a line depends on the layer, so the same bytes test a layer of any size. New URLs go into the newest
 layer; once that holds its capacity, the next, larger one begins. A URL is known if some layer has all
-its lines. ``Filter`` below is the whole of it in Python; the store does the same in Lua.
-
-**Error.** Let ``n`` URLs be in a layer of ``m`` blocks. The number of lines that fell into one block
-is Poisson with mean ``L = rounds * n / m`` (binomial to be exact, which has the smaller tail). Let
-``i`` lines, each of ``k`` distinct bits out of 64, be in a block. A new line is wholly covered if
-none of its ``k`` bits is missing; by inclusion and exclusion over the ``j`` bits that are ::
-
-    covered(i) = sum over j = 0..k of (-1)^j * C(k, j) * (C(64 - j, k) / C(64, k)) ^ i
-
-since one line misses ``j`` given bits with probability ``C(64 - j, k) / C(64, k)``. So the error of a
-line is the Poisson mixture ``E[covered(i)]``; all ``rounds`` lines, in independent blocks, are covered
-with that to the power of ``rounds``; and the layers' errors add up (a little less, to be exact).
-(Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007, treats such
-blocks with replacement; drawing distinct bits saves 2 %.)
+its lines. ``Filter`` below is the whole of it in Python; the store does the same in Lua. How often it
+errs is worked out in ``bloom.py``.
 
 **Price.** One block per URL is what Lua tests fastest, and it pays for that with the spread of the
 load: 23.1 bits per URL for an error of 1e-3 where 14.4 would do unblocked. Each further layer adds
@@ -35,35 +23,35 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, comb, exp
 
 import mmh3
 
-BLOCK_BITS = 64
+from node.rules.bloom import BLOCK_BITS, blocks_for, line_error
+
 LINE_BYTES = 12
 """Size of one line: selector, low mask, high mask."""
-MAX_URLS = 1 << 26
-"""Largest plan: selectors have 32 bits, and a Redis string holds 512 MiB."""
+MAX_URLS = 40_000_000
+"""Most URLs a filter is for: ten million at a time, over a life of four times that. Up to here every layer
+fits into a Redis string (512 MiB) at any rate allowed, and 32 bits select a block evenly enough."""
 LEAST_ERROR, GREATEST_ERROR = 1e-9, 0.1
 
 _ONE_ROUND_ERROR = 1e-3
 """From this error on one line is cheaper, in time, than the bits it costs; below it two are used."""
-_MARGIN = 0.97
-"""One filter's error strays from its expectation by a few percent, as its fullest blocks happen to."""
+_MARGIN = {1: 0.97, 2: 0.8}
+"""By rounds: the error that is aimed at, as a share of the one allowed. The allowed one holds on average over
+domains. One domain's filter strays from it, as its fullest blocks happen to be: by a fifth (one standard
+deviation) for 1,543 URLs, by a twentieth for 20,000. Where bits are plenty, most of that is taken in too."""
 _FIRST_URLS = 256
 _GROWTH = 8
 _SINGLE_UP_TO = 512
 _SMALL_UP_TO = 2048
 """Plans up to here (6 KB) grow in one step; below ``_SINGLE_UP_TO`` not at all."""
 _SMALL_FIRST_SHARE = 96
-_GREATEST_LOAD = 16.0
-"""Lines per block beyond which no error rate of ours can be had: four bits per line."""
-_TAIL = 80
-"""Loads beyond this have a chance below 1e-28 even at the greatest average."""
 
 SlotMaker = Callable[[str], bytes]
 
-_lines = struct.Struct("<III").iter_unpack
+_lines = struct.Struct("<IQ").iter_unpack
+"""Little-endian, so that a low and a high mask read as one of 64 bits."""
 _pack = struct.Struct("<IQ").pack
 _block = struct.Struct("<Q")
 
@@ -106,7 +94,7 @@ class Plan:
         right = 1.0
         for layer in self.layers[: self.planned if layers is None else layers]:
             load = self.rounds * layer.capacity_urls / layer.blocks
-            right *= 1.0 - _line_error(load, self.bits_set) ** self.rounds
+            right *= 1.0 - line_error(load, self.bits_set) ** self.rounds
         return 1.0 - right
 
     def slots(self) -> SlotMaker:
@@ -122,7 +110,7 @@ _PAIR = [_BIT[i & 63] | _BIT[i >> 6] for i in range(4096)]
 
 def fingerprint(key: str) -> int:
     """64 bits of a dedup key, for a cache of URLs lately seen (unsigned)."""
-    return mmh3.hash64(key, 0, True, False)[0]
+    return mmh3.hash64(key, signed=False)[0]
 
 
 @lru_cache(maxsize=64)
@@ -169,39 +157,6 @@ def _top_up(mask: int, bits_set: int, picks: int, used: int) -> int:
 # --- how large ----------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=8 * _TAIL)
-def _covered(lines: int, bits_set: int) -> float:
-    """Chance that ``lines`` random lines in one block cover another."""
-    masks = comb(BLOCK_BITS, bits_set)
-    covered = 0.0
-    for missing in range(bits_set + 1):
-        ways = comb(bits_set, missing) * (-1 if missing % 2 else 1)
-        covered += ways * (comb(BLOCK_BITS - missing, bits_set) / masks) ** lines
-    return covered
-
-
-def _line_error(load: float, bits_set: int) -> float:
-    """Chance that a new line is covered, with ``load`` (at most 16) lines per block on average."""
-    error, chance = 0.0, exp(-load)
-    for lines in range(_TAIL):
-        error += chance * _covered(lines, bits_set)
-        chance *= load / (lines + 1)
-    return error
-
-
-def _blocks(urls: int, error_rate: float, rounds: int, bits_set: int) -> int:
-    """Fewest blocks (to a millionth) that keep ``urls`` URLs within ``error_rate``."""
-    line_rate = error_rate ** (1 / rounds)
-    fits, too_much = 0.0, _GREATEST_LOAD
-    while too_much - fits > 1e-6 * too_much:
-        load = (fits + too_much) / 2
-        if _line_error(load, bits_set) > line_rate:
-            too_much = load
-        else:
-            fits = load
-    return ceil(rounds * urls / fits)
-
-
 def _capacities(max_urls: int) -> list[int]:
     if max_urls <= _SINGLE_UP_TO:
         return [max_urls]
@@ -236,7 +191,7 @@ def _split(capacities: list[int], error_rate: float, rounds: int, bits_set: int)
         weights = [urls**power for urls in capacities]
         whole = sum(weights)
         blocks = [
-            _blocks(urls, error_rate * weight / whole, rounds, bits_set)
+            blocks_for(urls, error_rate * weight / whole, rounds, bits_set)
             for urls, weight in zip(capacities, weights, strict=True)
         ]
         if not best or sum(blocks) < sum(best):
@@ -262,17 +217,19 @@ def plan(max_urls: int, error_rate: float, life_urls: int | None = None) -> Plan
             f"a seen filter's error rate is {LEAST_ERROR:g} to {GREATEST_ERROR:g}, not {error_rate:g}"
         )
     life_urls = max_urls if life_urls is None else life_urls
-    if life_urls < max_urls:
-        raise ValueError(f"a domain that may hold {max_urls:,} URLs must be able to see as many")
+    if not max_urls <= life_urls <= MAX_URLS:
+        raise ValueError(
+            f"a seen filter for {max_urls:,} URLs lives for as many and up to {MAX_URLS:,}, not {life_urls:,}"
+        )
     rounds = 1 if error_rate >= _ONE_ROUND_ERROR else 2
     capacities = _capacities(max_urls)
-    target = error_rate * _MARGIN
-    bits_set = min(range(2, 9), key=lambda bits: _blocks(max_urls, target, rounds, bits))
+    target = error_rate * _MARGIN[rounds]
+    bits_set = min(range(2, 9), key=lambda bits: blocks_for(max_urls, target, rounds, bits))
     blocks = _split(capacities, target, rounds, bits_set)
     further = _life_capacities(max_urls, life_urls)
     if further:
         capacities = capacities + further
-        blocks = blocks + [_blocks(urls, target / len(further), rounds, bits_set) for urls in further]
+        blocks = blocks + [blocks_for(urls, target / len(further), rounds, bits_set) for urls in further]
     layers = tuple(Layer(urls, size) for urls, size in zip(capacities, blocks, strict=True))
     return Plan(max_urls, error_rate, rounds, bits_set, layers, len(layers) - len(further))
 
@@ -297,7 +254,12 @@ class Filter:
     def contains(self, slots: bytes) -> bool:
         """Whether the URL with these slots has been added, or looks as if it had."""
         return any(
-            all(have & mask == mask for _, have, mask in self._places(layer, slots)) for layer in self.layers
+            all(
+                have & mask == mask
+                for selector, mask in _lines(slots)
+                for (have,) in [_block.unpack_from(layer, _offset(selector, layer))]
+            )
+            for layer in self.layers
         )
 
     def add(self, slots: bytes) -> None:
@@ -309,15 +271,12 @@ class Filter:
             self.layers.append(bytearray(8 * sizes[len(self.layers)].blocks))
             self.newest_urls = 0
         newest = self.layers[-1]
-        for at, have, mask in self._places(newest, slots):
+        for selector, mask in _lines(slots):
+            at = _offset(selector, newest)
+            (have,) = _block.unpack_from(newest, at)
             _block.pack_into(newest, at, have | mask)
         self.newest_urls += 1
 
-    @staticmethod
-    def _places(layer: bytearray, slots: bytes) -> list[tuple[int, int, int]]:
-        """Per line: offset of its block, the bits that are set there, the mask."""
-        places = []
-        for selector, low, high in _lines(slots):
-            at = selector % (len(layer) // 8) * 8
-            places.append((at, _block.unpack_from(layer, at)[0], high << 32 | low))
-        return places
+
+def _offset(selector: int, layer: bytearray) -> int:
+    return selector % (len(layer) // 8) * 8

@@ -42,12 +42,17 @@ def parse(href: str, base: str | None = None) -> str | None:
     Surrogates, which a web page can't hold but JSON can, count as the characters they make in pairs,
     and as U+FFFD alone.
     """
-    if not href.isascii() and _SURROGATE.search(href):
-        href = href.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    href = _without_surrogates(href)
     try:
         return ada_url.normalize_url(href) if base is None else ada_url.join_url(base, href)
     except ValueError:
         return None
+
+
+def _without_surrogates(text: str) -> str:
+    if text.isascii() or not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def canonical(href: str, base: str | None = None, encoding: str = "utf-8") -> str | Refusal:
@@ -76,10 +81,10 @@ def _with_query_in(encoding: str, href: str) -> str:
     """The link with what is not ASCII in its query encoded as a page of ``encoding`` has it."""
     if encoding == "utf-8" or href.isascii():
         return href
-    before, hash_mark, fragment = href.partition("#")
+    before, hash_mark, fragment = _without_surrogates(href).partition("#")
     before, question_mark, query = before.partition("?")
-    query = _SURROGATE.sub("\ufffd", query.translate(_TABS_AND_NEWLINES))
-    return before + question_mark + encode_query(query, encoding) + hash_mark + fragment
+    query = encode_query(query.translate(_TABS_AND_NEWLINES), encoding)
+    return before + question_mark + query + hash_mark + fragment
 
 
 def _fetchable(parsed: str) -> str | Refusal:
@@ -215,7 +220,8 @@ class Joiner:
             if ":" in link or link[:2] == "%2":
                 return ""
             return (self._path if first == "?" else self._directories[0]) + link
-        return link if link[: link.find("/", 8)] in _known_origins else ""
+        path_at = link.find("/", 8)
+        return link if path_at > 0 and link[:path_at] in _known_origins else ""
 
 
 def _directories(path: str, origin_length: int) -> list[str]:
@@ -234,10 +240,10 @@ def _directories(path: str, origin_length: int) -> list[str]:
 _TRIPLET = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%[0-9A-Fa-f]{2}")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 # Session ids that servers put into URLs by themselves: Java's, PHP's, ASP's and ASP.NET's.
-_SESSION_IN_PATH = re.compile(r";jsessionid=[^/;?]*|/\([SAFX]\([^/()]*\)\)(?=/)", re.IGNORECASE)
-_SESSION_IN_QUERY = re.compile(
-    r"(?<=[?&])(?:jsessionid|phpsessid|aspsessionid[a-z]*|asp\.net_sessionid)=[^&]*(?:&|$)", re.IGNORECASE
-)
+_SESSION_IN_PATH = re.compile(r";jsessionid=[^/;]*|/\([SAFX]\([^/()]*\)\)(?=/)", re.IGNORECASE)
+_is_session = re.compile(
+    r"(?:jsessionid|phpsessid|aspsessionid[a-z]*|asp\.net_sessionid)=", re.IGNORECASE
+).match
 
 
 def dedup_key(url: str, *, strip_session_ids: bool = False) -> str:
@@ -266,10 +272,9 @@ def _normal_triplet(found: re.Match[str]) -> str:
 def _without_session_ids(url: str) -> str:
     path, question_mark, query = url.partition("?")
     path = _SESSION_IN_PATH.sub("", path)
-    if question_mark:
-        query = _SESSION_IN_QUERY.sub("", question_mark + query)
-        query = "" if query == "?" else query.removesuffix("&")
-    return path + query
+    arguments = query.split("&")
+    kept = [argument for argument in arguments if not _is_session(argument)]
+    return path + question_mark + "&".join(kept) if kept else path
 
 
 # --- parts of canonical URLs --------------------------------------------------------------------
