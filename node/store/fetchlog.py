@@ -169,7 +169,7 @@ class FetchLog:
 
     def _create(self) -> int:
         self._name = self._numbers.take()
-        self._numbers.note(self._name, fsync=False)
+        self._numbers.note(self._name, fsync=True)
         path = self._folder / self._name
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._size = 0
