@@ -91,3 +91,12 @@ need_nginx() {
     say "no nginx: the tests that need it will say so (sudo apt-get install nginx-light)"
   fi
 }
+
+# need_documentation: trees of real pages that a test crawls (tests/whole/documentation.py says what is in them).
+need_documentation() {
+  local package
+  for package in python-django-doc libjlha-java-doc-ja gosa-help-de; do
+    [[ -d $VENV/deb/$package ]] || step "unpacking $package into $VENV" apt_unpack "$package" \
+      || say "no $package: the tests that need it will say so"
+  done
+}

@@ -172,6 +172,11 @@ class Nginx:
         return self._authority.root
 
     @property
+    def log(self) -> Path:
+        """The access log, a line per request; there is none before the first."""
+        return self._folder / "access.log"
+
+    @property
     def connect_to(self) -> list[str]:
         """curl's ``--connect-to`` entries: any host leads here."""
         return [f":443:127.0.0.1:{self.https_port}", f":80:127.0.0.1:{self.http_port}"]
@@ -222,7 +227,6 @@ class Nginx:
 
     def _write_config(self) -> None:
         user = f"user {pwd.getpwuid(0).pw_name};" if os.geteuid() == 0 else ""
-        log = self._folder / "access.log"
         _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
         config = _CONFIG.format(
             folder=self._folder,
@@ -231,7 +235,7 @@ class Nginx:
             user=user,
             default_type=self._default_type,
             log_format=_LOG_FORMAT,
-            access_log=f"{log} entries" if self._access_log else "off",
+            access_log=f"{self.log} entries" if self._access_log else "off",
             keepalive_timeout="60s" if self._keepalive else "0",
             tickets="on" if self._tickets else "off",
             compression="gzip_static always; gunzip on;" if self._precompressed else "gzip off;",
@@ -279,8 +283,7 @@ class Nginx:
 
     def log_entries(self) -> list[Entry]:
         """The access log, in the order of the requests. ``t_ms`` is wall-clock time in milliseconds here."""
-        path = self._folder / "access.log"
-        lines = path.read_text().splitlines() if path.exists() else []
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
         return sorted(map(self._entry, lines), key=lambda entry: entry.t_ms)
 
     def _entry(self, line: str) -> Entry:
