@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import codecs
 import re
+import subprocess
+import sys
 import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from node.rules.charset import Encoding, decode, detect, sniff
@@ -94,6 +96,14 @@ def test_byte_order_mark_beats_the_header() -> None:
     found = sniff(body, "text/html; charset=cp1251")
     assert found == Encoding("utf-8", "utf_8", "bom")
     assert decode(body, found.name) == "Привет"
+
+
+def test_missing_detector_stops_the_start() -> None:
+    """E13: without its detector the module, and so a parser process, does not load."""
+    code = "import sys; sys.modules['chardet'] = None; import node.rules.charset"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "chardet" in done.stderr
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
@@ -300,6 +310,7 @@ def test_table_is_complete() -> None:
     assert not NOT_ASCII & TABLES.keys()
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300), st.one_of(st.none(), st.text(max_size=40)))
 def test_any_bytes_have_a_text(body: bytes, header: str | None) -> None:
     """Nothing raises, and ASCII stays what it is in every encoding that promises so."""
@@ -309,6 +320,7 @@ def test_any_bytes_have_a_text(body: bytes, header: str | None) -> None:
         assert text == body.decode("ascii")
 
 
+@settings(deadline=None)
 @given(st.sampled_from([*CODECS, "no-such"]), st.binary(max_size=100))
 def test_decode_never_raises(name: str, body: bytes) -> None:
     """Every encoding reads every bytes, into something that can be written down."""
@@ -321,6 +333,7 @@ FRAGMENTS = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(FRAGMENTS, max_size=30).map(b"".join))
 def test_pieces_of_declarations_raise_nothing(body: bytes) -> None:
     """However a declaration is torn, there is an answer that can be decoded."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
@@ -338,6 +338,7 @@ PIECES = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(PIECES, max_size=40).map("".join))
 @example("<a href=1 ='><a href=2>")
 @example("<a href='1'rel=x><a href=\"2\"/><a href=3/>")
@@ -365,6 +366,7 @@ def test_lopsided_pages() -> None:
     assert html_flat.is_lopsided(ordinary + b"<div>" * 20_000)
 
 
+@settings(deadline=None)
 @given(
     st.binary(max_size=400),
     st.sampled_from(["utf-8", "windows-1252", "utf-16le", "shift_jis", "replacement"]),

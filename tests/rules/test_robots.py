@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from node.rules import robots
@@ -478,6 +478,7 @@ LINES = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(LINES, st.sampled_from([b"\n", b"\r", b"\r\n"]), st.text(max_size=30))
 def test_any_file_is_read_and_survives_the_store(lines: list[bytes], end: bytes, path: str) -> None:
     """No file and no path raises; a dump loads to equal rules that give equal answers."""
@@ -505,6 +506,7 @@ def by_the_book(rule: str, path: str) -> bool:
     return len(path) in reach
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), PATTERNS), min_size=1, max_size=6), PATTERNS)
 def test_matching_equals_the_book(rules: list[tuple[bool, str]], path: str) -> None:
     """The fast matcher gives the answer of the definition: longest match, Allow wins a tie."""
