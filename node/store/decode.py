@@ -77,6 +77,9 @@ def decode_body(raw: bytes, content_encoding: str, max_bytes: int) -> Decoded:
         return _capped(raw, max_bytes, DecodeState.WHOLE)
     if not is_supported(content_encoding):
         return Decoded(b"", DecodeState.UNSUPPORTED)
+    if not raw:
+        # Redirects often name a coding and have no body.
+        return Decoded(raw, DecodeState.WHOLE)
     body, state = raw, DecodeState.WHOLE
     for coding in reversed(codings):
         step = _DECODERS[coding](body, max_bytes)
