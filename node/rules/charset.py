@@ -137,7 +137,7 @@ def _is_utf8(body: bytes) -> bool:
     try:
         body.decode()
     except UnicodeDecodeError as error:
-        if error.start >= len(body) - 3 and error.reason == "unexpected end of data":
+        if error.reason == "unexpected end of data" and not body[: error.start].isascii():
             return True
     else:
         return True

@@ -50,7 +50,8 @@ def extract(body: bytes, url: str, encoding: str, token: str, *, max_links: int 
 
     ``body``: decompressed and cut by the caller. ``url``: the page's canonical URL. ``encoding``: its
     name as ``charset.sniff`` gives it. ``token``: our product token, for ``<meta name=TOKEN>``.
-    ``max_links``: how many different addresses are kept. Never raises; time and memory are linear.
+    ``max_links``: how many different addresses are kept. Never raises; ``html_flat`` says what bounds
+    time and memory.
     """
     page = _Page(token, max_links)
     if html_flat.is_lopsided(body):

@@ -298,6 +298,7 @@ def test_nearly_utf8_is_utf8() -> None:
     assert sniff(text.encode()[:-1] + "ü".encode()[:1], None).name == "utf-8"
     assert sniff(text.encode() + b"\xe9 " + text.encode(), None).name == "utf-8"
     assert sniff(text.encode("cp1252"), None).name == "windows-1252"
+    assert sniff("Die Antwort lautet: schön und gut, im Café".encode("cp1252"), None).name != "utf-8"
 
 
 def test_table_is_complete() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 
 import pytest
@@ -306,6 +308,19 @@ def test_hostile_pages_end_soon(body: str) -> None:
     start = time.process_time()
     read(body)
     assert time.process_time() - start < 1.0
+
+
+def test_out_of_memory_is_survived() -> None:
+    """Where a tree would outgrow the memory a parser process may have, the page is read without one."""
+    code = (
+        "import resource; from node.rules.html import extract; "
+        "bold = ''.join(f'<b id={i}>' for i in range(900)); "
+        "body = f'<p>{bold}</p>' + '<p>x</p>' * 20_000 + '<a href=/x>'; "
+        "resource.setrlimit(resource.RLIMIT_AS, (400 << 20, 400 << 20)); "
+        "print(extract(body.encode(), 'http://h.test/', 'utf-8', 'us').links)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "{'/x': False}\n"), done.stderr
 
 
 def flat(body: str) -> list[tuple[str, dict[str, str | None]]]:
