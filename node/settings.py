@@ -215,6 +215,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     @property
     def hop_gap_s(self) -> float:
         """The gap between requests of one visit that is in force."""
+        if self.crawl.strict_politeness:
+            return self.crawl.delay_s
         return min(self.crawl.hop_gap_s, self.crawl.delay_s)
 
     @property

@@ -66,6 +66,8 @@ def test_the_hop_gap_is_never_longer_than_the_delay() -> None:
     """With no delay (one's own site) a visit need not wait between its requests either."""
     assert settings.build(LEAST | {"crawl": {"delay_s": 0}}).hop_gap_s == 0
     assert settings.build(LEAST | {"crawl": {"delay_s": 70}}).hop_gap_s == 1
+    strict = {"delay_s": 70, "strict_politeness": True}
+    assert settings.build(LEAST | {"crawl": strict}).hop_gap_s == 70
 
 
 def test_a_missing_or_broken_file_is_one_sentence(tmp_path: Path) -> None:

@@ -81,13 +81,13 @@ class Visitor:
 
 
 class _Visit:
-    __slots__ = ("chain", "crawl_delay_ms", "found", "jar", "last_sent", "lease", "sent", "shared")
+    __slots__ = ("asked", "chain", "crawl_delay_ms", "found", "jar", "lease", "sent", "shared")
 
     def __init__(self, shared: Visitor, lease: Lease) -> None:
         self.shared = shared
         self.lease = lease
         self.sent = False
-        self.last_sent: float | None = None
+        self.asked = False
         self.crawl_delay_ms = -1
         self.jar: ChainJar | None = None
         self.chain = {dedup_key(lease.entry.url)}
@@ -122,16 +122,17 @@ class _Visit:
     # -- before a request
 
     async def _before_request(self, url: str) -> bool:
-        """Keep the gap to the visit's last request; then: may this one be sent?"""
+        """Keep the gap to the visit's last request, if there was one; then: may this one be sent?
+
+        The last one has ended when this is called. The gap begins there and not where it was sent:
+        it is kept at the server, however long that request was under way.
+        """
         shared = self.shared
-        loop = asyncio.get_running_loop()
-        if self.last_sent is not None:
-            wait = self.last_sent + shared.settings.hop_gap_s - loop.time()
-            if wait > 0:
-                await asyncio.sleep(wait)
+        if self.asked:
+            await asyncio.sleep(shared.settings.hop_gap_s)
         if not shared.may_send(self.lease) or shared.exclusions.covers(urls.host(url)):
             return False
-        self.last_sent = loop.time()
+        self.asked = True
         return True
 
     async def _ask_robots(self, url: str) -> Settlement | str | None:
