@@ -215,6 +215,7 @@ def test_what_is_refused_and_why(href: str, why: Refusal) -> None:
         ("/a/a/a?b=/a/a/a", False),
         ("/a/b/c/d?next=//x//y//z", False),
         ("/a//b//c//d", False),
+        ("/a//b//c//d/", False),
         ("/a//b//c//d//e", True),
         ("/////", True),
         ("".join(f"/{i}" for i in range(20)), False),
@@ -445,3 +446,11 @@ def test_every_ascii_character_takes_the_right_way(template: str) -> None:
         for code in range(128):
             href = template.format(chr(code))
             assert joiner.join(href) == url.canonical(href, base), href
+
+
+def test_remembered_origins_are_bounded() -> None:
+    """However many hosts a crawl comes across, no more origins than stated are kept."""
+    for number in range(url._MAX_KNOWN_ORIGINS + 10):
+        assert url.canonical(f"http://h{number}.test/") == f"http://h{number}.test/"
+    assert len(url._known_origins) <= url._MAX_KNOWN_ORIGINS
+    assert url.Joiner(BASE).join("http://h0.test/x") == "http://h0.test/x"
