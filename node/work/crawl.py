@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
@@ -22,6 +23,7 @@ from node.store.snapshot import Snapshot
 from node.work import seed, summary
 from node.work.local import TICK_S, LocalNode, data_lock
 from node.work.progress import Progress, show_summary
+from node.work.recovery import take_over_absent
 from node.work.redis_server import socket_path
 
 FLEET_FETCHERS, FLEET_PARSERS = 9, 6
@@ -156,6 +158,8 @@ class _Crawl:
     def run(self) -> dict[str, object]:
         begun = self.node.start()
         self._announce(begun.how)
+        if begun.how != "first":
+            asyncio.run(take_over_absent(self.settings, self.node.fetchers))
         self.node.tell(pages=self.settings.crawl.pages)
         self.node.start_children()
         self._sow()

@@ -33,7 +33,7 @@ from node.work import process
 from node.work.links import Offering
 from node.work.process import Lag, Stop
 from node.work.record import DiskRecorder
-from node.work.recovery import recover_archive
+from node.work.recovery import fetcher_prefix, recover_archive
 from node.work.robots import Robots
 from node.work.visit import Visited, Visitor
 from node.work.wire import new_client
@@ -65,7 +65,7 @@ class Fetcher:
         self.versions = Versions()
         self.lag = Lag()
         name = f"f{number:02d}"
-        self._prefix = f"{settings.crawl.name}-{name}"
+        self._prefix = fetcher_prefix(settings, number)
         self.archive = ArchiveWriter(
             settings.warc_folder,
             self._prefix,
@@ -318,7 +318,6 @@ class Fetcher:
         self._settlements, self._found = [], []
         try:
             marks = await self.recorder.commit()
-            self.log.flush()
             groups = self.offering.groups(found, self.store.now_ms())
             if groups:
                 await self._offer(groups.values())

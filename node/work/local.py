@@ -73,6 +73,7 @@ class LocalNode:
         self.settings = settings
         self.config = config
         self.redis = RedisServer(settings)
+        self.fetchers = fetchers
         self.children = [Child("fetcher", n) for n in range(1, fetchers + 1)]
         self.children += [Child("parser", n) for n in range(1, parsers + 1)]
         if watch:

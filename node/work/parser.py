@@ -8,8 +8,10 @@ dies gets its pages back when it starts again, or another takes them over.
 from __future__ import annotations
 
 import os
+import resource
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 from redis.exceptions import ResponseError
@@ -221,11 +223,26 @@ class Parser:
         self.tally.add("dead_letters")
 
 
+def bound_memory(more_bytes: int = 512 << 20) -> None:
+    """Let this process grow by ``more_bytes`` and no further.
+
+    A page made to blow up the tree builder then meets an end there, is read without a tree, and the
+    machine goes on.
+    """
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    now = pages * resource.getpagesize()
+    _soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    limit = now + more_bytes if hard == resource.RLIM_INFINITY else min(hard, now + more_bytes)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+
+
 def main(settings: Settings, number: int) -> None:
     """Run parser ``number`` until it is stopped."""
     process.follow_parent()
     stop = StopFlag()
     stop.install()
     with process.lock(settings.data / "run" / f"parser-{number}.lock", f"parser {number}"):
-        Parser(settings, number, stop).run()
+        parser = Parser(settings, number, stop)
+        bound_memory()
+        parser.run()
     process.notify("STOPPING=1")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from node.errors import DiskError
 from node.rules.entry import Lease
 from node.rules.headers import essence
@@ -74,10 +76,9 @@ class DiskRecorder:
     async def commit(self) -> dict[str, int]:
         """Everything recorded so far is on disk. Raises ``DiskError``; then try again later."""
         try:
-            marks = await self._archive.commit()
+            marks, _ = await asyncio.gather(self._archive.commit(), self._log.commit())
         except DiskError:
             self.disk_full = True
             raise
         self.disk_full = False
-        self._log.flush()
         return marks

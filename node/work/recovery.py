@@ -13,6 +13,7 @@ from datetime import datetime
 from node.rules.entry import Lease, parse_lease
 from node.rules.headers import essence, text
 from node.rules.outcome import Outcome, Signal
+from node.settings import Settings
 from node.store import keys
 from node.store.archive_check import Found, Recovered, left_over, recover
 from node.store.connection import AsyncStore
@@ -51,6 +52,43 @@ async def recover_archive(
                 recovered.missing_bytes,
             )
     return settled
+
+
+async def take_over_absent(settings: Settings, present: int) -> None:
+    """What fetchers left that will not come back: a crawl that goes on with only ``present`` of them.
+
+    Their files are recovered, their pages settled, their leases returned and their lanes freed. Nobody
+    else may be at work on this node yet. Raises ``DiskError``.
+    """
+    store = AsyncStore(settings)
+    frontier = Frontier(settings)
+    log = FetchLog(settings.log_folder, "fetch-recovered")
+    try:
+        await store.begin()
+        (flat,) = await store.calls([], extra=[("HGETALL", keys.LANES)])
+        owners = {int(flat[i]): int(flat[i + 1].partition(b".")[0]) for i in range(0, len(flat), 2)}
+        absent = {number for number in owners.values() if number > present}
+        prefix = f"{settings.crawl.name}-f"
+        for path in left_over(settings.warc_folder, prefix):
+            digits = path.name.removeprefix(prefix).partition("-")[0]
+            if digits.isdigit() and int(digits) > present:
+                absent.add(int(digits))
+        for number in sorted(absent):
+            await recover_archive(store, frontier, log, fetcher_prefix(settings, number), number)
+        for lane in (lane for lane, number in owners.items() if number > present):
+            while await store.call(frontier.reap(store.now_ms(), lane, _BATCH, all_leases=True)):
+                pass
+            await store.calls([], extra=[("HDEL", keys.LANES, lane)])
+        if absent:
+            await store.calls([], extra=[("HDEL", keys.BEATS, *absent)])
+    finally:
+        log.close()
+        await store.close()
+
+
+def fetcher_prefix(settings: Settings, number: int) -> str:
+    """How the WARC files of a fetcher begin."""
+    return f"{settings.crawl.name}-f{number:02d}"
 
 
 async def _marks(store: AsyncStore) -> dict[str, int]:
