@@ -7,12 +7,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
+import hypothesis
 import pytest
 import redis
 
 from tests.redis_server import RedisServer, find_redis_server
 
 REPO = Path(__file__).resolve().parent.parent
+
+# A shared machine has no deadlines. In CI the same examples each time; elsewhere new ones, with what repeats them.
+hypothesis.settings.register_profile("laptop", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("ci", parent=hypothesis.settings.get_profile("laptop"), derandomize=True)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "laptop")
 
 Score = Callable[[str, int, int], None]
 
