@@ -15,7 +15,8 @@ from tests.redis_server import RedisServer, find_redis_server
 
 REPO = Path(__file__).resolve().parent.parent
 
-# A shared machine has no deadlines. In CI the same examples each time; elsewhere new ones, with what repeats them.
+# A shared machine has no deadlines. In CI the same examples each time; elsewhere new ones, and how to
+# repeat them.
 hypothesis.settings.register_profile("laptop", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("ci", parent=hypothesis.settings.get_profile("laptop"), derandomize=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "laptop")
