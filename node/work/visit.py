@@ -152,9 +152,17 @@ class _Visit:
         if not asked.rules.allows(urls.path_and_query(url)):
             shared.recorder.note(self.lease, url, Outcome.ROBOTS_DENIED)
             return self._settle(Kind.DROP, Outcome.ROBOTS_DENIED, asked.signal)
-        if asked.requests and shared.settings.crawl.strict_politeness:
+        if asked.requests and self._one_at_a_time:
             return self._settle(Kind.BACK, Outcome.NOT_SENT, asked.signal)
         return None
+
+    @property
+    def _one_at_a_time(self) -> bool:
+        """Does each request wait the full delay? In strict mode, and where a site's Crawl-delay asks for more
+        than the gap within a visit: it means requests, and knows nothing of visits.
+        """
+        settings = self.shared.settings
+        return settings.crawl.strict_politeness or self.crawl_delay_ms > 1000 * settings.hop_gap_s
 
     async def _without_robots(self, url: str, asked: Asked) -> Settlement | str:
         if asked.no_room:
@@ -207,7 +215,7 @@ class _Visit:
         if registrable(urls.host(target)) != self.lease.domain:
             self.found.append((target, self.lease.entry.depth))
             return None, Outcome.REDIRECTED_AWAY
-        if shared.settings.crawl.strict_politeness:
+        if self._one_at_a_time:
             self.found.append((target, self.lease.entry.depth))
             return None, Outcome.REDIRECTED
         key = dedup_key(target)

@@ -107,9 +107,12 @@ async def test_robots_redirects_are_followed_five_times(one: Visits, web: MiniWe
     assert unavailable.settlement.kind is Kind.LATER
 
 
-async def test_a_crawl_delay_reaches_the_scheduler(one: Visits) -> None:
-    """Crawl-delay: 3 makes the domain due three seconds later, though ours is 50 ms."""
+async def test_a_crawl_delay_reaches_the_scheduler(one: Visits, web: MiniWeb) -> None:
+    """Crawl-delay: 3 makes the domain due three seconds later, though ours is 50 ms; the page waits, too."""
+    since = len(web.log_entries())
     visited = await one.visit("https://robots-delay.test/")
+    assert (visited.settlement.kind, visited.settlement.sent) == (Kind.BACK, True)
+    assert asked(web, "robots-delay.test", since) == ["/robots.txt"]
     assert visited.settlement.crawl_delay_ms == 3_000
     due = float(
         await one.store.redis.zscore(f"ready:{visited.settlement.lease.lane}", "robots-delay.test") or 0
