@@ -16,7 +16,7 @@ _MASK = 0xFFFF_FFFF_FFFF_FFFF
 
 
 def _halves(domain: str) -> tuple[int, int]:
-    return mmh3.hash64(domain, 0, True, False)
+    return mmh3.hash64(domain, signed=False)
 
 
 def jump(key: int, buckets: int) -> int:
