@@ -15,8 +15,9 @@ import msgspec
 
 from node.errors import SettingsError
 
-LANES = 64
-"""Slices of a node's domains; each lane is served by one fetcher at a time."""
+
+MAX_URLS_PER_DOMAIN = 10_000_000
+"""What a seen filter can be planned for."""
 
 
 class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -286,8 +287,10 @@ def _validate(settings: Settings) -> None:
         raise SettingsError(
             f"crawl.me is {crawl.me} but there are {crawl.nodes} nodes: use 0 to {crawl.nodes - 1}"
         )
-    if not 0 < crawl.seen_error_rate < 0.1:
-        raise SettingsError("crawl.seen_error_rate must be above 0 and below 0.1")
+    if not 1e-9 <= crawl.seen_error_rate <= 0.1:
+        raise SettingsError("crawl.seen_error_rate must be between 1e-9 and 0.1")
+    if crawl.max_urls_per_domain > MAX_URLS_PER_DOMAIN:
+        raise SettingsError(f"crawl.max_urls_per_domain must be at most {MAX_URLS_PER_DOMAIN:,}")
     if crawl.scope == "list" and not crawl.domain_list:
         raise SettingsError('crawl.scope is "list": name the file in crawl.domain_list')
     if settings.lease_s < settings.longest_visit_s:
