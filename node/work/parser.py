@@ -51,6 +51,8 @@ class Parser:
         self.offering = Offering(settings, self.frontier, Exclusions(), self.tally)
         self.reader = PageReader(settings, ArchiveReader(settings.warc_folder), self.tally)
         self.in_hand = 0
+        self.took = 0
+        """Pages taken last: none means that there was nothing to do."""
         self._next_beat = 0.0
         self._own_first = True
         self._busy_s = 0.0
@@ -104,6 +106,7 @@ class Parser:
             self.store.now_ms(),
             in_hand=self.in_hand,
             limit=self.settings.parser.in_hand,
+            waiting="" if self.took else "no_pages",
             rss_mb=rss_bytes() // 1_000_000,
         )
         tallies = self._tallies()
@@ -157,7 +160,7 @@ class Parser:
 
     def _work(self, pages: list[Page], *, redelivered: bool = False) -> None:
         """Parse pages and offer their links, ``offer_pages`` to a call; redelivered ones singly."""
-        self.in_hand = len(pages)
+        self.in_hand = self.took = len(pages)
         if redelivered:
             pages = self._without_hopeless(pages)
         step = 1 if redelivered else self.settings.parser.offer_pages

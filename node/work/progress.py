@@ -17,6 +17,20 @@ from node.work.summary import human_bytes, human_seconds, lines
 
 LINE_EVERY_S = 10.0
 RATE_OVER_S = 10.0
+WORDS = {
+    "": "working",
+    "busy": "at its limit",
+    "disk_low": "the disk is nearly full",
+    "no_lanes": "waiting for its share of domains",
+    "no_pages": "no page to parse",
+    "no_store": "Redis is away",
+    "no_work": "no domain is due",
+    "pages_reached": "enough pages are under way",
+    "paused": "paused",
+    "spool_full": "the parsers are behind",
+    "stopping": "stopping",
+}
+"""What a process says it waits for -> for people."""
 GOOD = frozenset({"page", "redirected", "redirected_away", "redirect_to_seen", "unwanted_type", "no_content"})
 
 
@@ -54,7 +68,7 @@ class Progress:
         while now - self._history[0][0] > RATE_OVER_S:
             self._history.popleft()
         if self._live is not None:
-            self._live.update(self._table(look), refresh=True)
+            self._live.update(self.table(look), refresh=True)
         elif now - self._last_line >= LINE_EVERY_S:
             self._last_line = now
             self.say(self._line(look))
@@ -73,7 +87,7 @@ class Progress:
             f"{errors:,} errors" + (f", {self.note}" if self.note else "")
         )
 
-    def _table(self, look: Snapshot) -> RenderableType:
+    def table(self, look: Snapshot) -> RenderableType:
         head = Table.grid(padding=(0, 2))
         for label, value in self._figures(look):
             head.add_row(Text(label, style="dim"), Text(value))
@@ -87,7 +101,7 @@ class Progress:
                 str(report.limit or ""),
                 f"{report.lag_ms:.0f} ms" if name.startswith("fetcher") else "",
                 f"{report.rss_mb} MB",
-                report.waiting or "working",
+                WORDS.get(report.waiting, report.waiting),
             )
         return Group(head, Text(), stages)
 
