@@ -102,6 +102,7 @@ class Fetcher:
         self._may_send_until_ms = 0
         self._generations: dict[str, int] = {}
         self._visits: set[asyncio.Task[None]] = set()
+        self._settling = asyncio.Lock()
         self._settlements: list[Settlement] = []
         self._found: list[tuple[str, int]] = []
         self._wake = asyncio.Event()
@@ -127,8 +128,9 @@ class Fetcher:
                 task.result()
             await self._drain()
         finally:
-            for task in (*helpers, leasing, *self._visits):
-                task.cancel()
+            async with self._settling:  # else what is being settled would be lost with its task
+                for task in (*helpers, leasing, *self._visits):
+                    task.cancel()
             await asyncio.gather(*helpers, leasing, *self._visits, return_exceptions=True)
             await self._leave()
 
@@ -314,6 +316,10 @@ class Fetcher:
 
     async def _settle(self) -> None:
         """Bring what was gathered to disk, then tell the frontier. On a lost answer it is said again."""
+        async with self._settling:
+            await self._settle_gathered()
+
+    async def _settle_gathered(self) -> None:
         batch, found = self._settlements, self._found
         self._settlements, self._found = [], []
         try:

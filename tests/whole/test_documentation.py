@@ -39,10 +39,10 @@ class Sites:
     server: Nginx
     seeds: list[str]
 
-    def crawl(self, out: Path) -> Crawl:
+    def crawl(self, out: Path, *settings: str) -> Crawl:
         """With the defaults of ``milliarde crawl`` (error rate of the filters 1e-6), and no delay."""
         words = ("--delay", "0", "--fetchers", "2", "--parsers", "2")
-        return Crawl(out, self.server, *words, *self.seeds, settings=UNCAPPED)
+        return Crawl(out, self.server, *words, *self.seeds, settings=(*UNCAPPED, *settings))
 
     def asked(self) -> Counter[str]:
         """URL -> how often the crawler asked for it; robots.txt aside."""
@@ -56,12 +56,12 @@ class Sites:
 
 
 @pytest.fixture(scope="module")
-def new_sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Sites]]:
+def new_sites(tmp_path_factory: pytest.TempPathFactory, tls_dir: Path) -> Iterator[Callable[[], Sites]]:
     """Starts an nginx in front of the trees; each call another one."""
     if find_nginx() is None:
         missing("nginx is not installed")
     trees = documentation.trees()
-    authority = Authority(tmp_path_factory.mktemp("tls"), "mixed")
+    authority = Authority(tls_dir, "mixed")
     running: list[Nginx] = []
 
     def start() -> Sites:
@@ -147,7 +147,8 @@ def test_a_stopped_crawl_goes_on_where_it_was(
 ) -> None:
     """Ctrl-C in the middle and the same command again: everything is there, nothing was asked for twice."""
     sites = new_sites()
-    with sites.crawl(tmp_path / "out") as crawl:
+    # so often that the stop comes in the middle of it
+    with sites.crawl(tmp_path / "out", "fetcher.settle_every_ms=1") as crawl:
         crawl.start()
         until(lambda: sites.requests_so_far() > 250, "250 requests")
         assert crawl.interrupt() == 130
