@@ -112,9 +112,10 @@ class _Visit:
                     url = next_url
                     continue
             elif outcome in FALL_BACK_TO_HTTP:
+                source = self.lease
                 next_url = await self._fall_back(url, outcome)
                 if next_url is not None:
-                    self.shared.recorder.record(self.lease, url, fetched, outcome)
+                    self.shared.recorder.record(source, url, fetched, outcome)
                     url = next_url
                     continue
             return Visited(self._ended(url, fetched, outcome), self.found)
@@ -224,10 +225,10 @@ class _Visit:
             return None, Outcome.REDIRECT_LOOP
         if shared.exclusions.covers(urls.host(target)):
             return None, Outcome.EXCLUDED
+        source = self.lease
         verdict = await self._hop(target, key, Outcome.REDIRECTED, same=same)
         if verdict == "ok":
-            if not same:
-                shared.recorder.record(self.lease, url, fetched, Outcome.REDIRECTED)
+            shared.recorder.record(source, url, fetched, Outcome.REDIRECTED)
             return target, Outcome.REDIRECTED
         return None, {
             "seen": Outcome.REDIRECT_TO_SEEN,
@@ -274,14 +275,16 @@ class _Visit:
 
     def _ended(self, url: str, fetched: Fetched, outcome: Outcome) -> Settlement:
         row = TABLE[outcome]
+        # a page cut off by the deadline is kept, and says about its site what a timeout says
+        signal = Signal.THROTTLE if fetched.truncated == "time" else row.signal
         position = self.shared.recorder.record(self.lease, url, fetched, outcome)
         if outcome is Outcome.PAGE:
             if position is None:  # no room on the disk: the page is fetched again when there is
-                return self._settle(Kind.BACK, Outcome.NOT_SENT, row.signal)
+                return self._settle(Kind.BACK, Outcome.NOT_SENT, signal)
             pointer = Pointer(position, self.lease.entry.depth, url).pack()
-            return self._settle(Kind.PAGE, outcome, row.signal, pointer=pointer)
+            return self._settle(Kind.PAGE, outcome, signal, pointer=pointer)
         if outcome is Outcome.EXCLUDED:
-            return self._settle(Kind.DROP, outcome, row.signal)
+            return self._settle(Kind.DROP, outcome, signal)
         cap_s = self.shared.settings.crawl.max_crawl_delay_s
         pause = retry_after_s(header_values(fetched, b"retry-after"), fetched.started_unix_s, cap_s)
         pause_ms = round(1000 * (pause or 0.0)) if row.retry else 0
@@ -290,9 +293,9 @@ class _Visit:
                 self.lease.entry.tries, self.shared.frontier.base_delay_ms, self.shared.jitter()
             )
             return self._settle(
-                Kind.RETRY, outcome, row.signal, wait_ms=max(wait_ms, pause_ms), pause_ms=pause_ms
+                Kind.RETRY, outcome, signal, wait_ms=max(wait_ms, pause_ms), pause_ms=pause_ms
             )
-        return self._settle(Kind.DONE, outcome, row.signal, pause_ms=pause_ms)
+        return self._settle(Kind.DONE, outcome, signal, pause_ms=pause_ms)
 
     def _settle(
         self,
