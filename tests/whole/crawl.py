@@ -195,10 +195,11 @@ class Crawl:
         return found
 
     def fetch_log(self) -> Iterator[dict[str, Any]]:
-        """All lines of the fetch log."""
+        """All whole lines of the fetch log, which may be growing."""
         for path in sorted((self.out / "log").glob("fetch-*.jsonl")):
-            for line in path.read_text().splitlines():
-                yield json.loads(line)
+            for line in path.read_text().splitlines(keepends=True):
+                if line.endswith("\n"):
+                    yield json.loads(line)
 
 
 def _lives(pid: int) -> bool:

@@ -14,7 +14,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One response record. ``truncated`` as in WARC-Truncated; ``body`` is decoded."""
+    """One response record. ``truncated`` as in WARC-Truncated; ``body`` keeps its content coding."""
 
     url: str
     status: int
@@ -34,7 +34,7 @@ def responses(out: Path) -> Iterator[Stored]:
                     yield Stored(
                         record.rec_headers.get_header("WARC-Target-URI"),
                         int(record.http_headers.get_statuscode()),
-                        record.content_stream().read(),
+                        record.raw_stream.read(),
                         record.rec_headers.get_header("WARC-Truncated"),
                     )
 
