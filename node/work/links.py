@@ -97,6 +97,7 @@ class Offering:
         groups = {} if groups is None else groups
         admit, known, full = self.admission.admit, self.known, self._full
         drop = self._tally.add
+        already = 0
         for url, depth in found:
             place = admit(url, depth - 1)
             if isinstance(place, Refusal):
@@ -105,7 +106,7 @@ class Offering:
             key = dedup_key(url)
             print_ = fingerprint(key)
             if known.has(print_):
-                drop("links:known")
+                already += 1
                 continue
             domain = place.domain
             if domain in full:
@@ -121,6 +122,8 @@ class Offering:
             group.entries.append(Entry(url, place.level, depth).pack())
             group.slots += self._frontier.slots(key)
             self._fresh.setdefault(domain, []).append(print_)
+        if already:
+            drop("links:known", already)
         return groups
 
     def learn(self, offered: Offered, now_ms: int) -> None:
