@@ -30,9 +30,9 @@ class Mended(NamedTuple):
     dropped: tuple[str, ...]
 
 
-def end_of_head(data: bytes) -> int:
-    """Where the body begins; -1 while the head is not complete."""
-    match = _END.search(data)
+def end_of_head(data: bytes | bytearray, start: int = 0) -> int:
+    """Where the body begins; -1 while the head is not complete. No end is looked for before ``start``."""
+    match = _END.search(data, start)
     return -1 if match is None else match.end()
 
 

@@ -2,7 +2,7 @@
 
 aiohttp's parser (llhttp, in C) does the reading. Its session, connector and request objects are not used:
 they cost more than all our own work on a page, and lose the bytes that came just before a connection broke
-(docs/decisions/http-client.md has the figures). What the parser refuses gets a second look
+(docs/decisions/0010 has the figures). What the parser refuses gets a second look
 (``rules.http_head``), and whatever it raises is a ``Failure`` from here on.
 """
 
@@ -26,6 +26,10 @@ MAX_HEAD_BYTES = 65_536
 _MAX_HEADERS = 2_000
 _READ_AT_ONCE = 2**20
 """More than an event loop hands over in one piece, so the parser never asks for a pause."""
+_MAX_FRAMING = 8
+"""Chunked coding may make a body this many times longer; one-byte chunks take six bytes each."""
+_MAX_PIECES = 1_000
+"""A body that arrives in tiny pieces is joined now and then: each piece costs 40 bytes by itself."""
 
 Truncated = Literal["length", "time", "disconnect"]
 """WARC's words for why a body is not whole."""
@@ -79,7 +83,7 @@ class Answer:
         self._accept = accept
         self._parser = self._new_parser()
         self._payload: StreamReader | None = None
-        self._raw: list[bytes] = []  # what came while the head was not complete
+        self._raw = bytearray()  # what came while the head was not complete
         self._mending = False
         self._odd = False  # something on this connection was not as it should be
         self._chunks: list[bytes] = []
@@ -126,19 +130,20 @@ class Answer:
         if self._payload is not None:
             return self._feed_body(data)
         if self._mending:
-            self._raw.append(data)
-            return self._mend()
+            self._raw += data
+            # an end can begin three bytes before the new ones, and only there is it new
+            return self._mend(len(self._raw) - len(data) - 3)
         try:
             messages, _, _ = self._parser.feed_data(data)
         except Exception:  # of aiohttp; whatever it is, it is about these bytes
             self._mending = self._odd = True
-            self._raw.append(data)
-            return self._mend()
+            self._raw += data
+            return self._mend(0)
         for message, payload in messages:
             if message.code >= 200 or message.code in (0, 101):  # 1xx answers come before the real one
-                self._odd = message is not messages[-1][0]
+                self._odd = message.code == 101 or message is not messages[-1][0]
                 return self._begin(message, payload) or self._take()
-        self._raw.append(data)
+        self._raw += data
         return self._too_long()
 
     def end(self, error: BaseException | None) -> None:
@@ -202,20 +207,20 @@ class Answer:
             return True
         return False
 
-    def _mend(self) -> bool:
+    def _mend(self, start: int) -> bool:
         """A second look at a head that the parser refused; True when nothing more is wanted."""
-        data = b"".join(self._raw)
         while True:
-            end = http_head.end_of_head(data)
+            end = http_head.end_of_head(self._raw, max(start, 0))
             if end < 0:
-                self._raw = [data]
                 return self._too_long()
-            mended = http_head.mend(data[:end])
+            mended = http_head.mend(bytes(self._raw[:end]))
             if mended is None:
                 return self._malformed("not an HTTP response")
-            data = data[end:]
+            del self._raw[:end]
             if not 100 <= mended.status < 200:
                 break
+            start = 0
+        body = bytes(self._raw)
         self._dropped(mended.dropped)
         self._parser = self._new_parser()
         try:
@@ -223,7 +228,7 @@ class Answer:
             message, payload = messages[0]
         except Exception as error:  # of aiohttp, or no message
             return self._malformed(f"headers beyond repair ({type(error).__name__})")
-        return self._begin(message, payload) or self._feed_body(data)
+        return self._begin(message, payload) or self._feed_body(body)
 
     def _dropped(self, names: Sequence[str]) -> None:
         if names:
@@ -265,7 +270,12 @@ class Answer:
                 self.truncated = "length"
                 return True
             self._chunks.append(chunk)
+            if len(self._chunks) > _MAX_PIECES:
+                self._chunks = [b"".join(self._chunks)]
         self.complete = payload.is_eof()
+        if not self.complete and self.wire_bytes > _MAX_FRAMING * self._max_bytes + MAX_HEAD_BYTES:
+            self.truncated = "length"
+            return True
         return self.complete
 
     def _broken(self, outcome: Outcome, detail: str) -> bool:

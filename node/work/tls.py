@@ -44,7 +44,7 @@ class Handshake:
         self._host = host
         self._known = known
         self.ssl_object: ssl.SSLObject | None = None
-        """None until the TCP connection stands."""
+        """None until the TCP connection stands, and again when its session has been kept."""
 
     @property
     def context(self) -> ssl.SSLContext:
@@ -69,9 +69,13 @@ class Handshake:
         return self.ssl_object
 
     def keep_session(self) -> None:
-        """Remember the session for the next connection to this host; call with the response complete."""
-        if self.ssl_object is not None:
-            self._contexts._learn(self._host, self.ssl_object, self._known)
+        """Remember the session for the next connection to this host; call with the response complete.
+
+        Further responses on the same connection have nothing to add.
+        """
+        ssl_object, self.ssl_object = self.ssl_object, None
+        if ssl_object is not None:
+            self._contexts._learn(self._host, ssl_object, self._known)
 
 
 class TlsContexts:

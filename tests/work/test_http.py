@@ -326,6 +326,28 @@ def test_exactly_the_cap() -> None:
     assert (len(fetched.body), fetched.truncated) == (1_000, None)
 
 
+@pytest.mark.parametrize("endless", [b"1;" + b"x" * 4_096, b"0\r\n" + b"X-Trailer: y\r\n" * 300])
+def test_framing_is_capped(endless: bytes) -> None:
+    """Chunk extensions and trailers without end are no way round the cap."""
+
+    def script(exchange: Exchange) -> None:
+        exchange.send(OK + HTML + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n" + endless)
+        exchange.pour(b"x" * 512 if endless[:1] == b"1" else b"X: y\r\n" * 64)
+
+    fetched = fetch(script, max_wire_bytes=10_000)
+    assert (fetched.outcome, fetched.body) == (Outcome.PAGE, b"hello")
+    assert fetched.truncated in ("length", "disconnect")
+    assert fetched.wire_bytes < 1_000_000
+
+
+def test_tiny_pieces() -> None:
+    """A body in thousands of tiny pieces is put together like any other, within bounded memory."""
+    pieces = [b"1\r\n%d\r\n" % (at % 10) for at in range(5_000)]
+    head = OK + HTML + b"Transfer-Encoding: chunked\r\n\r\n"
+    fetched = fetch(plays(head, *pieces, b"0\r\n\r\n"))
+    assert (fetched.body, fetched.truncated) == (b"0123456789" * 500, None)
+
+
 @pytest.mark.parametrize("kind", [b"audio/mpeg", b"image/png", b"application/pdf"])
 def test_unwanted_type(kind: bytes) -> None:
     """A type nobody wants is cut at its headers, endless or not (N19)."""

@@ -199,6 +199,28 @@ def test_sessions_are_bounded(authority: Authority) -> None:
     assert len(tls) == 2
 
 
+def test_sessions_of_kept_connections(authority: Authority) -> None:
+    """Many responses on one connection count as one handshake, and leave one session to resume."""
+    tls = TlsContexts(ca_file=str(authority.ca_file))
+
+    def script(exchange: Exchange) -> None:
+        for _ in range(5):
+            exchange.send(PAGE)
+            exchange.next_request()
+
+    async def main() -> None:
+        resolver = Resolver(connect_to=ConnectTo([f"::127.0.0.1:{server.port}"]))
+        client = Client(user_agent="x", tls=tls, resolver=resolver, keep_idle_s=10)
+        for _ in range(10):
+            assert (await get(client)).outcome is Outcome.PAGE
+        await client.close()
+
+    with Server(script, authority.server("h.test")) as server:
+        uvloop.run(main())
+    assert log_of(server) == [False, True]
+    assert (tls.full, tls.resumed) == (1, 1)
+
+
 def test_a_restarted_server(authority: Authority) -> None:
     """A session that a server no longer knows costs nothing but a full handshake, and is replaced."""
     tls = TlsContexts(ca_file=str(authority.ca_file))
