@@ -76,10 +76,11 @@ def _begin(settings: Settings, run_id: str, grace_ms: int) -> Verb[Begun]:
             )
         if kind == b"other":
             theirs = answer[1].decode()
-            changed = sorted(set(ours.split()) - set(theirs.split()))
+            changed = " ".join(sorted(set(ours.split()) - set(theirs.split())))
+            found = " ".join(sorted(set(theirs.split()) - set(ours.split())))
             raise OtherCrawlError(
-                "this Redis belongs to another crawl or to other settings that are frozen once it has "
-                f"begun (ours: {' '.join(changed)}; found: {theirs}): use a new folder, or the old settings"
+                f"another crawl, or one with other settings, has begun here (now {changed}; then {found}): "
+                "use a new folder, or the settings it began with"
             )
         return Begun(float(answer[1]), answer[2].decode(), int(answer[3]))
 

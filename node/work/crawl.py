@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from node import settings as settings_of
-from node.errors import DiskError, InputError, MilliardeError
+from node.errors import DiskError, InputError, MilliardeError, StoreError
 from node.rules.seeds import Junk, Seed
 from node.settings import Settings
 from node.store import index, keys
@@ -134,10 +134,11 @@ def run(plan: Plan) -> dict[str, object]:
         crawl = _Crawl(plan, settings, node, progress, interrupt)
         try:
             told = crawl.run()
-        except BaseException:
+        except LOST as error:
+            raise StoreError(f"Redis went away and did not come back: {error}") from None
+        finally:
             node.kill_children()
-            node.close(clean=False)
-            raise
+            node.close()
     show_summary(told)
     return told
 
@@ -267,7 +268,8 @@ class _Crawl:
         self.node.book_time()
         look = self.node.look()
         told = summary.summarise(look, reason=reason, folder=self.plan.out)
-        self.node.close(clean=True)
+        self.node.ended_cleanly()
+        self.node.close()
         self.progress.note = "writing the index"
         index.build(
             self.settings.log_folder, self.settings.data / "index.cdxj", warc_folder=self.settings.warc_folder

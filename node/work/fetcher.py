@@ -294,8 +294,8 @@ class Fetcher:
             # stopped in the middle: something may have been sent, so the domain owes its delay
             visited = Visited(Settlement(lease, Kind.BACK, Outcome.NOT_SENT, Signal.NONE, sent=True))
         except LOST:
-            # the store went away during a hop; the lease will run out and be reaped
-            return
+            # the store went away in the middle; once it is back the URL returns, and the domain owes a delay
+            visited = Visited(Settlement(lease, Kind.BACK, Outcome.NOT_SENT, Signal.NONE, sent=True))
         finally:
             self._generations.pop(token, None)
         self._settlements.append(visited.settlement)

@@ -236,10 +236,12 @@ class LocalNode:
         for child in children:
             child.process = None
 
-    def close(self, *, clean: bool) -> None:
-        """End Redis; ``clean`` notes that nothing was cut off, so the next start need not wait."""
-        if clean and self.redis.alive():
-            self.store.calls([], extra=[("HSET", keys.META, "clean", "1")])
+    def ended_cleanly(self) -> None:
+        """Note that nothing was cut off, so the next start need not wait."""
+        self.store.calls([], extra=[("HSET", keys.META, "clean", "1")])
+
+    def close(self) -> None:
+        """End Redis; closing twice is harmless."""
         self.store.close()
         self.redis.stop()
 

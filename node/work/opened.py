@@ -10,7 +10,7 @@ from pathlib import Path
 from node.errors import StoreError
 from node.settings import Settings
 from node.store import keys
-from node.store.connection import Store
+from node.store.connection import LOST, Store
 from node.store.frontier import Frontier
 from node.work.redis_server import RedisServer
 
@@ -45,6 +45,8 @@ def opened(settings: Settings) -> Iterator[OpenNode]:
         yield OpenNode(settings, store, Frontier(settings))
         if server is not None and clean:
             store.calls([], extra=[("HSET", keys.META, "clean", "1")])
+    except LOST as error:
+        raise StoreError(f"Redis went away in the middle: {error}") from None
     finally:
         store.close()
         if server is not None:
