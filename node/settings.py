@@ -15,7 +15,6 @@ import msgspec
 
 from node.errors import SettingsError
 
-
 MAX_URLS_PER_DOMAIN = 10_000_000
 """What a seen filter can be planned for."""
 
@@ -150,7 +149,7 @@ class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     ca_file: str | None = None
     """A PEM file of further trusted roots."""
     max_sessions: int = 20_000
-    """Hosts whose TLS session is kept for resumption (6–18 KB each)."""
+    """Hosts whose TLS session is kept for resumption (5–7 KB each)."""
 
 
 class Dns(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
