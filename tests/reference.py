@@ -45,7 +45,9 @@ def attribute_docs(module: ModuleType) -> dict[str, dict[str, str]]:
             continue
         found = docs.setdefault(node.name, {})
         for before, after in zip(node.body, node.body[1:], strict=False):
-            text = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else None
+            text = None
+            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                text = after.value.value
             name = None
             if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name):
                 name = before.target.id
@@ -71,7 +73,9 @@ def _default(value: object) -> str:
         return f"{value:,}".replace(",", " ") if value >= 10_000 else str(value)
     if isinstance(value, tuple):
         return "[" + ", ".join(f'"{each}"' for each in value) + "]"
-    return f'"{value}"' if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
+    return (
+        f'"{value}"' if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
+    )
 
 
 def _settings() -> Iterator[str]:
@@ -113,16 +117,16 @@ def render() -> str:
         "",
         "## Settings",
         "",
-        "A node reads `node.toml`. An unknown key, a wrong type or a contradiction stops the start with one sentence.",
-        "`milliarde crawl` writes the file itself, into its folder; `--set section.key=value` changes any of these.",
-        "For `crawl` some defaults differ: `crawl.delay_s` 5, `crawl.seen_error_rate` 1e-06, `fetcher.in_flight` 500,",
-        "`watch.port` 0.",
+        "A node reads `node.toml`. An unknown key, a wrong type or a contradiction stops the start with one",
+        "sentence. `milliarde crawl` writes the file itself, into its folder; `--set section.key=value`",
+        "changes any of these. For `crawl` some defaults differ: `crawl.delay_s` 5,",
+        "`crawl.seen_error_rate` 1e-06, `fetcher.in_flight` 500, `watch.port` 0.",
         "",
         *_settings(),
         "## Outcomes",
         "",
-        "What became of a visit. `success` lets a domain be visited a little sooner, `throttle` slows it, `dead` parks",
-        "it for longer each time.",
+        "What became of a visit. `success` lets a domain be visited a little sooner, `throttle` slows it,",
+        "`dead` parks it for longer each time.",
         "",
         *_outcomes(),
         "",
@@ -139,10 +143,7 @@ def render() -> str:
         "",
         "| code | name | |",
         "|---|---|---|",
-        *(
-            f"| {value} | {name} | {_cell(words)} |"
-            for name, value, words in _enum(errors, errors.ExitCode)
-        ),
+        *(f"| {value} | {name} | {_cell(words)} |" for name, value, words in _enum(errors, errors.ExitCode)),
         "",
     ]
     return "\n".join(lines)

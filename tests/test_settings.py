@@ -13,7 +13,7 @@ LEAST = {"paths": {"data": "d"}}
 
 
 def test_a_written_tree_reads_back_the_same(tmp_path: Path) -> None:
-    """``milliarde crawl`` hands its settings to its children through a file; nothing may change on the way."""
+    """``milliarde crawl`` hands its settings to its children in a file; nothing may change on the way."""
     tree = settings.build(
         {
             "paths": {"data": str(tmp_path / "d"), "redis_socket": str(tmp_path / "s")},

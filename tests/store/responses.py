@@ -63,7 +63,8 @@ def gzipped_response(seed: int, size: int = 20_000) -> Response:
 
 def new_writer(folder: Path, prefix: str = "f01", **settings: Any) -> ArchiveWriter:
     """A writer that leaves flushing to the system unless asked otherwise."""
-    return ArchiveWriter(folder, prefix, **({"info": INFO, "fsync": False} | settings))
+    defaults: dict[str, Any] = {"info": INFO, "fsync": False}
+    return ArchiveWriter(folder, prefix, **(defaults | settings))
 
 
 def write(folder: Path, *responses: Response, **settings: Any) -> list[Position]:
@@ -119,5 +120,7 @@ def by_fastwarc(path: Path) -> list[Read]:
             record.parse_http(auto_decode="none")
             http = record.http_headers
             body = record.reader.read()
-            read.append(Read(dict(record.headers.astuples()), str(http.status_code), http.astuples(), body))
+            read.append(
+                Read(dict(record.headers.astuples()), str(http.status_code), list(http.astuples()), body)
+            )
     return read

@@ -39,7 +39,7 @@ def zstd_stream(data: bytes) -> bytes:
 
 def br(data: bytes) -> bytes:
     """Brotli as servers use it; its default quality takes a second for a page."""
-    return brotli.compress(data, quality=5)
+    return bytes(brotli.compress(data, quality=5))
 
 
 CODERS: list[tuple[str, Callable[[bytes], bytes]]] = [

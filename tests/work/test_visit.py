@@ -48,7 +48,9 @@ def asked(web: MiniWeb, domain: str, since: int) -> list[str]:
     return [
         entry.path
         for entry in web.log_entries()[since:]
-        if entry.method is not None and (entry.host == domain or entry.host.endswith("." + domain))
+        if entry.path is not None
+        and entry.host is not None
+        and (entry.host == domain or entry.host.endswith("." + domain))
     ]
 
 
