@@ -8,9 +8,11 @@ Read it in this order:
 - ``processes``   one command and all processes it starts: CPU time, peak memory, the machine meanwhile
 - ``crawls``      one run of ours, one run of Scrapy (``scrapy_side`` is its program)
 - ``frontier``    what URLs weigh in Redis: queues and seen filters filled through the real offer
-- ``stages``      the life of a URL one stage at a time, each stage's CPU time noted
+- ``stages``      the life of a URL one stage at a time, each stage's CPU time noted (``laps``); what a
+                  TLS handshake costs (``handshakes``)
 - ``machine``     what it ran on, with which versions
-- ``figures``     raw measurements in, figures with their goals out; pure, and tested
+- ``per_run``     what one run says, and how runs are held against each other; pure
+- ``figures``     raw measurements in, figures with their goals out; pure
 - ``report``      figures as bench.json, as tables, and into docs/performance.md
 
 docs/performance.md says what is measured how, and holds the numbers.

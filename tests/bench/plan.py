@@ -1,0 +1,38 @@
+"""How large a run is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SEED = 1
+"""Of the made-up pages: the same pages on every machine."""
+IN_FLIGHT = 64
+"""Requests at once, ours and Scrapy's alike."""
+PER_DOMAIN = 32
+"""Most of them to one domain; the ceiling of our own width."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One kind of run. ``rounds``: how often the two sides alternate."""
+
+    name: str
+    domains: int
+    pages_per_domain: int
+    rounds: int
+    like_for_like: bool
+    """Also one Scrapy run that follows links, deduplicates and schedules them, as a crawl must."""
+    frontier_domains: int
+    """Domains whose queues are filled."""
+    false_probes: int
+    """URLs never seen that each of their filters is asked for."""
+    stage_pages: int
+
+    @property
+    def pages(self) -> int:
+        return self.domains * self.pages_per_domain
+
+
+QUICK = Plan("quick", 40, 25, 1, False, 60, 1_000, 400)
+DEFAULT = Plan("default", 120, 42, 2, False, 150, 2_000, 1_500)
+FULL = Plan("full", 120, 42, 5, True, 300, 3_000, 3_000)
