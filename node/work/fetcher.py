@@ -129,9 +129,7 @@ class Fetcher:
             await self._drain()
         finally:
             async with self._settling:  # else what is being settled would be lost with its task
-                for task in (*helpers, leasing, *self._visits):
-                    task.cancel()
-            await asyncio.gather(*helpers, leasing, *self._visits, return_exceptions=True)
+                await process.end((*helpers, leasing, *self._visits))
             await self._leave()
 
     async def _begin(self) -> None:
@@ -151,9 +149,7 @@ class Fetcher:
     async def _drain(self) -> None:
         if self._visits:
             await asyncio.wait(self._visits, timeout=DRAIN_S)
-        for task in self._visits:
-            task.cancel()
-        await asyncio.gather(*self._visits, return_exceptions=True)
+        await process.end(self._visits)
 
     async def _leave(self) -> None:
         with contextlib.suppress(*LOST, DiskError):

@@ -16,8 +16,9 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
@@ -51,6 +52,22 @@ class Stop:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._event.wait(), timeout_s)
         return self.requested
+
+
+async def end(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait until they have ended, however they end.
+
+    A cancellation can get lost: before Python 3.12, ``asyncio.wait_for`` (redis-py sends through it)
+    drops one that comes just as it has its result. So it is said again until it is heard.
+    """
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        done, left = await asyncio.wait(left, timeout=0.1)
+        for task in done:
+            if not task.cancelled():
+                task.exception()  # looked at, so that asyncio does not report it as forgotten
 
 
 _libc = ctypes.CDLL(None)

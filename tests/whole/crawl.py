@@ -19,6 +19,8 @@ from typing import Any, Protocol
 
 PATIENCE_S = 90.0
 """How long anything may take on a busy machine before a test gives up on it."""
+STOP_S = 45.0
+"""How long a stop may take: less than it takes until children that don't listen are killed."""
 
 
 class Web(Protocol):
@@ -140,7 +142,7 @@ class Crawl:
         """Ctrl-C, as a terminal sends it; the exit code."""
         assert self.process is not None
         os.killpg(self.process.pid, signal.SIGINT)
-        return self.wait()
+        return self.wait(STOP_S)
 
     def children(self) -> dict[str, int]:
         """Role and number of each child that lives ("fetcher 1", "redis") -> its process id."""

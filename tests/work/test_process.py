@@ -1,0 +1,37 @@
+"""What all processes of a node share."""
+
+from __future__ import annotations
+
+import asyncio
+
+from node.work import process
+
+
+async def test_a_cancellation_that_gets_lost_is_said_again() -> None:
+    """``end`` ends a task that swallows its first cancellation, as ``asyncio.wait_for`` may do."""
+    heard = 0
+
+    async def hard_of_hearing() -> None:
+        nonlocal heard
+        while heard < 2:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                heard += 1
+
+    async def fails() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            raise ValueError("on the way out")
+
+    tasks = [asyncio.create_task(each) for each in (hard_of_hearing(), fails())]
+    await asyncio.sleep(0)
+    await asyncio.wait_for(process.end(tasks), 10)
+    assert heard == 2
+    assert all(task.done() for task in tasks)
+
+
+async def test_nothing_to_end() -> None:
+    """A fetcher without visits ends as well."""
+    await process.end([])
