@@ -16,8 +16,9 @@ from types import ModuleType
 import msgspec
 
 from node import errors, settings
-from node.rules import outcome, refusal
+from node.rules import outcome
 from node.rules.outcome import TABLE
+from node.rules.refusal import Refusal
 from node.settings import Settings
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
@@ -136,7 +137,7 @@ def render() -> str:
         "",
         "| reason | |",
         "|---|---|",
-        *(f"| `{value}` | {_cell(words)} |" for _, value, words in _enum(refusal, refusal.Refusal)),
+        *(f"| `{each}` | {_cell(each.words)} |" for each in Refusal),
         *(f"| `{name}` | {words} |" for name, words in STORE_REASONS.items()),
         "",
         "## Exit codes",
