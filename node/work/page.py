@@ -1,15 +1,13 @@
-"""What a parser does with one page: read its record, decode, parse, and answer its links.
+"""What a parser does with one page: fetch its record from the archive, read it, answer its links.
 
-Rules say how; this puts them in order. Every link that is not followed is counted with its reason.
+How a page is read is for the rules; here every link that is not followed is counted with its reason.
 """
 
 from __future__ import annotations
 
-from node.rules import charset, html
-from node.rules.headers import every, first
+from node.rules import page
+from node.rules.headers import every, text
 from node.rules.refusal import Refusal
-from node.rules.robots_directives import robots_header
-from node.rules.url import Joiner
 from node.settings import Settings
 from node.store.archive_read import ArchiveReader
 from node.store.decode import decode_body
@@ -35,32 +33,24 @@ class PageReader:
         """
         stored = self._archive.read(pointer.position, self._max_wire_bytes)
         body, _state = decode_body(stored.body, stored.content_encoding, self._max_page_bytes)
-        content_type = first(stored.headers, b"content-type")
-        encoding = charset.sniff(body, content_type.decode("latin-1") if content_type else None).name
-        found = html.extract(body, pointer.url, encoding, self._token, max_links=self._max_links)
-        tags = every(stored.headers, b"x-robots-tag")
-        noindex, nofollow = robots_header(tags, self._token) if tags else (False, False)
+        reading = page.read(
+            body,
+            pointer.url,
+            content_type=text(stored.headers, b"content-type"),
+            robots_tags=every(stored.headers, b"x-robots-tag"),
+            token=self._token,
+            max_links=self._max_links,
+        )
         count = self._tally.add
-        if noindex or found.noindex:
+        if reading.noindex:
             count("noindex")
-        if found.links_cut:
-            count(f"drop:{Refusal.LINKS_CAP}", found.links_cut)
-        if nofollow or found.nofollow:
-            count(f"drop:{Refusal.NOFOLLOW}", len(found.links))
-            return []
-        return self._resolve(found, encoding, pointer.depth + 1)
-
-    def _resolve(self, found: html.Extracted, encoding: str, depth: int) -> list[tuple[str, int]]:
-        join = Joiner(found.base, encoding).join
-        count = self._tally.add
+        if reading.extracted.links_cut:
+            count(f"drop:{Refusal.LINKS_CAP}", reading.extracted.links_cut)
+        depth = pointer.depth + 1
         urls: dict[str, None] = {}
-        for href, nofollow in found.links.items():
-            if nofollow:
-                count(f"drop:{Refusal.NOFOLLOW}")
-                continue
-            url = join(href)
-            if isinstance(url, Refusal):
-                count(f"drop:{url}")
+        for target in reading.targets.values():
+            if isinstance(target, Refusal):
+                count(f"drop:{target}")
             else:
-                urls[url] = None
+                urls[target] = None
         return [(url, depth) for url in urls]
