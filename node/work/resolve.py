@@ -110,7 +110,10 @@ class Resolver:
             if is_public(spelled):
                 return Addresses(((spelled, port),))
             return Addresses((), Outcome.PRIVATE_ADDRESS, f"{spelled} is not public")
-        answer = await self._answer(host.rstrip("."))
+        name = host.rstrip(".")
+        if name == "localhost" or name.endswith(".localhost"):  # RFC 6761: never a question for a name server
+            return Addresses((), Outcome.PRIVATE_ADDRESS, f"{name} is this machine")
+        answer = await self._answer(name)
         return Addresses(tuple([(ip, port) for ip in answer.ips]), answer.outcome, answer.detail)
 
     def is_cached(self, host: str) -> bool:

@@ -143,6 +143,8 @@ class Robots:
     async def _conclude(
         self, domain: str, origin: str, failures: int, fetched: Fetched, requests: int
     ) -> Asked:
+        if fetched.outcome is Outcome.PRIVATE_ADDRESS:  # nothing was sent, and nothing is to be remembered
+            return Asked(None, requests=requests - 1, outcome=fetched.outcome)
         now = self._now_ms()
         whole = fetched.status if fetched.truncated in (None, "length") else None
         body, _cut = decode_body(fetched.body, content_encoding(fetched), MAX_BODY_BYTES)

@@ -170,6 +170,9 @@ class _Visit:
             return self._settle(Kind.DROP, "origin_cap", Signal.NONE)
         if asked.cut_short:
             return self._not_sent(url)
+        if asked.outcome is Outcome.PRIVATE_ADDRESS:
+            self.shared.recorder.note(self.lease, url, asked.outcome)
+            return self._settle(Kind.DONE, asked.outcome, Signal.NONE)
         if asked.outcome in FALL_BACK_TO_HTTP:
             plain = await self._fall_back(url, asked.outcome)
             if plain is not None:

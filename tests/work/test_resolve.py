@@ -116,6 +116,18 @@ def test_the_shortest_ttl_counts(dns: NameServer, clock: Clock) -> None:
     using(dns, do, clock=clock)
 
 
+def test_this_machine_is_never_asked_for(dns: NameServer) -> None:
+    """localhost and all below it is private, whatever a name server would say (RFC 6761)."""
+    dns.zone["localhost", "A"] = [(60, ONE)]
+
+    async def do(resolver: Resolver) -> None:
+        for name in ("localhost", "localhost.", "api.localhost"):
+            assert (await resolver.resolve(name, 80)).outcome is Outcome.PRIVATE_ADDRESS
+
+    using(dns, do)
+    assert dns.asked == []
+
+
 @pytest.mark.parametrize(
     ("said", "outcome"),
     [
