@@ -27,12 +27,13 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(slots=True)
 class Extracted:
-    """What was read from one page. All addresses are raw: as in the attribute, entities decoded."""
+    """What was read from one page. Addresses are raw: as in the attribute, entities decoded."""
 
     base: str
     """The URL that links are relative to: the page's own, or what its first ``base[href]`` makes of it."""
     links: dict[str, bool] = field(default_factory=dict)
-    """Address -> may it not be followed (``rel=nofollow`` wherever it stands)? Each once, in order."""
+    """Address without fragment -> may it not be followed (``rel=nofollow`` wherever it stands)?
+    Each once, in order."""
     links_cut: int = 0
     """Links beyond ``max_links``, repetitions included."""
     refresh: str | None = None
@@ -108,6 +109,10 @@ class _Page:
 
     def _link(self, href: str, rel: str | None) -> None:
         links = self.found.links
+        cut = href.find("#")
+        # White space at the end of an address is none of it, before a fragment it is.
+        if cut >= 0 and (cut == 0 or href[cut - 1] > " "):
+            href = href[:cut]
         nofollow = rel is not None and "nofollow" in rel.lower().split()
         if href not in links:
             if len(links) < self._max_links:

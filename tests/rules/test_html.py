@@ -14,7 +14,7 @@ from selectolax.lexbor import LexborHTMLParser
 from node.rules import html_flat
 from node.rules.html import Extracted, extract, refresh_target
 from node.rules.robots_directives import robots_header
-from node.rules.url import Joiner
+from node.rules.url import Joiner, canonical
 
 PAGE = "http://h.test/dir/page.html"
 
@@ -138,6 +138,20 @@ def test_links_are_bounded() -> None:
     found = read("".join(f"<a href=/{i}>" for i in range(100)), max_links=10)
     assert list(found.links) == [f"/{i}" for i in range(10)]
     assert found.links_cut == 90
+
+
+def test_fragments_are_no_links_of_their_own() -> None:
+    """U34: a page full of anchors into itself and one other has two links, and a bound leaves both."""
+    body = "".join(f"<a href='#{i}'><a href='/p#{i}' rel=nofollow>" for i in range(100)) + "<a href='/p#x'>"
+    found = read(body, max_links=2)
+    assert found.links == {"": False, "/p": False}
+    assert found.links_cut == 0
+
+
+@pytest.mark.parametrize("href", ["/p #x", "/p\t#x", "/p\x01#x", " #x", "/p\u00a0#x", "/p##", "/p?a#?b", "#"])
+def test_a_fragment_leaves_its_address_as_it_was(href: str) -> None:
+    """White space before a fragment is part of the address, at the end of one it is not."""
+    assert urls(f"<a href='{href}'>") == [canonical(href, "http://h.test/dir/page.html")]
 
 
 def test_entities_are_decoded_once() -> None:
