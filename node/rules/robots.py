@@ -12,7 +12,7 @@ import zlib
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from node.rules.robots_match import Matcher
+from node.rules.robots_match import Matcher, deciding
 from node.rules.robots_read import MAX_BODY_BYTES, MAX_SITEMAPS, read
 
 MAX_TRIES = 8
@@ -47,6 +47,11 @@ class Rules:
         if not self._matcher:
             self._matcher.append(Matcher(self.paths))
         return self._matcher[0].allows(path_and_query)
+
+    def deciding(self, path_and_query: str) -> str | None:
+        """The line by which ``allows`` answers, such as ``Disallow: /b``; None where none is about it."""
+        rule = deciding(self.paths, path_and_query)
+        return None if rule is None else ("Allow: " if rule[0] == "+" else "Disallow: ") + rule[1:]
 
     def dumps(self) -> bytes:
         """A compact form: empty for "all is allowed", else a line a fact, deflated where that is shorter."""

@@ -463,6 +463,35 @@ def test_back_off_grows_and_is_bounded() -> None:
     assert robots.retry_after_s(1, 0.0) < 60 < robots.retry_after_s(1, 0.999)
 
 
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("/a/b", "Disallow: /a/"),
+        ("/a/pub/x", "Allow: /a/pub"),
+        ("/a/pub/x.php", "Disallow: /*/x.php$"),
+        ("/tie/", "Allow: /tie/"),
+        ("/d/", "Allow: /d/index.html"),
+        ("/%6b%c3%b6", "Disallow: /k%C3%B6"),
+        ("/other", None),
+    ],
+)
+def test_the_line_that_decides_is_named(path: str, line: str | None) -> None:
+    """Who asks why a URL is allowed or denied is shown the line that settles it, if any does."""
+    text = (
+        "User-agent: *\nDisallow: /a/\nAllow: /a/pub\nDisallow: /*/x.php$\nDisallow: /tie/\nAllow: /tie/\n"
+        "Disallow: /d/\nAllow: /d/index.html\nDisallow: /kö\n"
+    )
+    rules = parse(text.encode(), US)
+    assert rules.deciding(path) == line
+    assert rules.allows(path) == said_to_allow(rules, path)
+
+
+def said_to_allow(rules: Rules, path: str) -> bool:
+    """The verdict by the line that decides."""
+    line = rules.deciding(path)
+    return line is None or line.startswith("Allow: ")
+
+
 TYPICAL_LINES = (
     b"User-agent: *\nUser-agent: us\nUser-agent: b\nDisallow: /\nAllow: /a*b$\nDisallow: /*%\n"
     b"Disallow: /%C3%B6\nCrawl-delay: 1.5\nSitemap: x\n\xef\xbb\xbf\nDisallow: /a\0\n#\nContent-Signal: a=b\n"
@@ -485,7 +514,7 @@ def test_any_file_is_read_and_survives_the_store(lines: list[bytes], end: bytes,
     rules = parse(end.join(lines), US)
     again = Rules.loads(rules.dumps())
     assert again == rules
-    assert again.allows("/" + path) == rules.allows("/" + path)
+    assert again.allows("/" + path) == rules.allows("/" + path) == said_to_allow(rules, "/" + path)
     assert rules.crawl_delay_s is None or 0 < rules.crawl_delay_s <= 86_400
     assert not math.isnan(rules.crawl_delay_s or 0.0)
 
