@@ -9,7 +9,7 @@ key                  type    what, and how it is bounded
 meta                 hash    fingerprint, run id, boot id, clock base, schema; 7 fields
 clock                string  the greatest time any verb has seen (ms)
 epoch                string  after an unclean start: no domain before this + its delay
-control              hash    pause, stop, pages_max, spool_max, seeding
+control              hash    pause, stop, pages_max, spool_max; advice for the operator
 ledger               hash    the counters of I1, kept by the verbs themselves
 outcomes             hash    results of visits by name; bounded by ``rules/outcome.py``
 tally                hash    metrics; bounded by the names in the code

@@ -11,6 +11,7 @@ import contextlib
 import os
 import random
 import shutil
+import time
 from collections.abc import Iterable
 
 import msgspec
@@ -44,9 +45,9 @@ DRAIN_S = 10.0
 LEASE_AGAIN_S, LEASE_IDLE_S = 0.05, 0.25
 """After an answer with less than was asked for: the soonest and the latest that it is asked again,
 unless something is settled in between."""
-LAG_HIGH_MS = 100.0
-LAG_LOW_MS = 30.0
-LEAST_IN_FLIGHT = 8
+LAG_HIGH_MS, LAG_LOW_MS = 100.0, 30.0
+"""Median lateness of the event loop over a second, above which fewer and below which more is leased."""
+LEAST_IN_FLIGHT = 32
 
 
 class Fetcher:
@@ -110,6 +111,7 @@ class Fetcher:
         self._lag_ms = 0.0
         stop.on_request(self._wake.set)
         self._commands_booked = 0
+        self._up_booked = time.monotonic()
 
     # -- life
 
@@ -213,14 +215,17 @@ class Fetcher:
     def _tallies(self) -> list[tuple[str, ...]]:
         self.tally.add("redis_commands", self.store.commands - self._commands_booked)
         self._commands_booked = self.store.commands
+        now = time.monotonic()
+        self.tally.add("up_ms:fetchers", round(1000 * (now - self._up_booked)))
+        self._up_booked = now
         return self.tally.take()
 
     def _adapt(self) -> None:
         """Lease less while the event loop runs late: a starved loop looks like the sites' fault."""
-        self._lag_ms = self.lag.take_ms()
-        if self._lag_ms > LAG_HIGH_MS:
+        lag_ms, self._lag_ms = self.lag.take_ms()
+        if lag_ms > LAG_HIGH_MS:
             self.limit = max(LEAST_IN_FLIGHT, len(self._visits) * 3 // 4)
-        elif self._lag_ms < LAG_LOW_MS:
+        elif lag_ms < LAG_LOW_MS:
             self.limit = min(self.settings.fetcher.in_flight, self.limit + max(1, self.limit // 20))
 
     def _may_send(self, lease: Lease) -> bool:
@@ -272,9 +277,12 @@ class Fetcher:
     async def _pause(self, seconds: float) -> None:
         """Wait for a moment, or until something was settled or a stop is wished for."""
         self._wake.clear()
-        if not self.stop.requested:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), seconds)
+        if self.stop.requested:
+            return
+        begun = time.monotonic()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._wake.wait(), seconds)
+        self.tally.add(f"wait_ms:fetchers:{self.waiting}", round(1000 * (time.monotonic() - begun)))
 
     def _disk_low(self) -> bool:
         free = shutil.disk_usage(self.settings.data).free

@@ -57,6 +57,7 @@ class Parser:
         self._own_first = True
         self._busy_s = 0.0
         self._commands_booked = 0
+        self._up_booked = time.monotonic()
 
     # -- life
 
@@ -139,6 +140,9 @@ class Parser:
     def _tallies(self) -> list[tuple[str, ...]]:
         self.tally.add("redis_commands", self.store.commands - self._commands_booked)
         self._commands_booked = self.store.commands
+        now = time.monotonic()
+        self.tally.add("up_ms:parsers", round(1000 * (now - self._up_booked)))
+        self._up_booked = now
         self.tally.add("parser_busy_ms", round(1000 * self._busy_s))
         self._busy_s = 0.0
         return self.tally.take()
@@ -155,8 +159,13 @@ class Parser:
                 self._work(pages, redelivered=True)
                 return []
             self._own_first = False
+        begun = time.monotonic()
         (answer,) = self.store.calls([], extra=[spool.read_new(self.consumer, most, BLOCK_MS)])
+        self._waited("no_pages", begun)
         return spool.pages_read(answer)
+
+    def _waited(self, reason: str, since: float) -> None:
+        self.tally.add(f"wait_ms:parsers:{reason}", round(1000 * (time.monotonic() - since)))
 
     def _work(self, pages: list[Page], *, redelivered: bool = False) -> None:
         """Parse pages and offer their links, ``offer_pages`` to a call; redelivered ones singly."""
@@ -188,6 +197,7 @@ class Parser:
     def _offer(self, groups: dict[str, Group], pages: list[Page]) -> None:
         ids = [page.id for page in pages]
         verb = self.frontier.offer(self.store.now_ms(), groups.values(), ids)
+        begun = time.monotonic()
         try:
             offered = self.store.call(verb)
         except ResponseError as error:
@@ -202,6 +212,7 @@ class Parser:
         except LOST:
             self.offering.forget()
             raise
+        self._waited("store", begun)
         self.offering.learn(offered, self.store.now_ms())
         self.tally.add("pages_parsed", offered.acknowledged)
         self.tally.add("links:admitted", offered.admitted)

@@ -14,6 +14,7 @@ import fcntl
 import os
 import signal
 import socket
+import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -168,20 +169,21 @@ def instance() -> str:
 class Lag:
     """How late the event loop runs: the delay of a timer beyond its time, ms.
 
-    ``worst_ms`` is the greatest since it was last taken.
+    The median over a second tells a starved loop from one late turn; the worst is for people to see.
     """
 
     def __init__(self, every_s: float = 0.1) -> None:
         self._every_s = every_s
-        self._worst = 0.0
+        self._samples: list[float] = []
 
     async def watch(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             before = loop.time()
             await asyncio.sleep(self._every_s)
-            self._worst = max(self._worst, (loop.time() - before - self._every_s) * 1000)
+            self._samples.append((loop.time() - before - self._every_s) * 1000)
 
-    def take_ms(self) -> float:
-        worst, self._worst = self._worst, 0.0
-        return worst
+    def take_ms(self) -> tuple[float, float]:
+        """(median, worst) since it was last asked; zeros if nothing was measured."""
+        samples, self._samples = self._samples, []
+        return (statistics.median(samples), max(samples)) if samples else (0.0, 0.0)

@@ -79,6 +79,7 @@ def status(store: Store, *, as_json: bool) -> None:
     waits = sorted({f"{name}: {r.waiting}" for name, r in look.procs.items() if r.waiting})
     rows = [
         ("state", _state(look)),
+        ("pace set by", look.control.get("advice", "") if look.procs else ""),
         ("pages", f"{look.pages:,}"),
         ("received", human_bytes(look.tally.get("bytes", 0))),
         ("time", human_seconds(look.tally.get("active_ms", 0) / 1000)),

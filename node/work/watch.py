@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from node.errors import InUseError, StoreError
+from node.rules.advice import Advice, Window, advise
 from node.rules.pressure import spool_bound
 from node.settings import Settings
 from node.store import keys, snapshot
@@ -23,6 +25,7 @@ from node.work import process
 from node.work.process import StopFlag
 
 EVERY_S = 1.0
+ADVICE_OVER_S = 10.0
 
 _COUNTERS = (
     ("outcomes", "Visits by what became of them", "outcome"),
@@ -57,6 +60,14 @@ class NodeCollector(Collector):
             if name.startswith("cpu_ms:"):
                 cpu.add_metric([name.removeprefix("cpu_ms:")], value / 1000)
         yield cpu
+        waits = CounterMetricFamily(
+            "milliarde_waited_seconds", "Time a stage waited, by reason", labels=["stage", "reason"]
+        )
+        for name, value in look.tally.items():
+            if name.startswith("wait_ms:"):
+                _, stage, reason = name.split(":", 2)
+                waits.add_metric([stage, reason], value / 1000)
+        yield waits
         for name in ("requests", "bytes", "redis_commands", "pages_parsed"):
             yield CounterMetricFamily(f"milliarde_{name}", f"Total: {name}", value=look.tally.get(name, 0))
         memory = float(look.redis.get("used_memory", 0))
@@ -95,6 +106,44 @@ class _Rate:
         return self.per_busy_s
 
 
+class Advisor:
+    """Judges stretches of time by the counters at their two ends."""
+
+    def __init__(self) -> None:
+        self._looks: deque[tuple[float, Snapshot]] = deque()
+
+    def judge(self, look: Snapshot) -> tuple[Advice, Window]:
+        now = time.monotonic()
+        self._looks.append((now, look))
+        while now - self._looks[0][0] > ADVICE_OVER_S:
+            self._looks.popleft()
+        window = _window(self._looks[0][1], look)
+        return advise(window), window
+
+
+def _window(before: Snapshot, after: Snapshot) -> Window:
+    def grown(name: str) -> int:
+        return after.tally.get(name, 0) - before.tally.get(name, 0)
+
+    waits = {
+        name.removeprefix("wait_ms:fetchers:"): grown(name)
+        for name in after.tally
+        if name.startswith("wait_ms:fetchers:")
+    }
+    roles = [name.partition(".")[0] for name in after.procs]
+    return Window(
+        pages=after.pages - before.pages,
+        fetchers=roles.count("fetcher"),
+        parsers=roles.count("parser"),
+        fetchers_up_ms=grown("up_ms:fetchers"),
+        fetchers_waited_ms=waits,
+        parsers_up_ms=grown("up_ms:parsers"),
+        parsers_idle_ms=grown("wait_ms:parsers:no_pages"),
+        parsers_store_ms=grown("wait_ms:parsers:store"),
+        worst_lag_ms=max((report.lag_ms for report in after.procs.values()), default=0.0),
+    )
+
+
 class Watch:
     """One per node."""
 
@@ -105,6 +154,7 @@ class Watch:
         self.tally = Tally("watch")
         self.collector = NodeCollector()
         self._rate = _Rate()
+        self._advisor = Advisor()
 
     def run(self) -> None:
         self._serve()
@@ -147,11 +197,18 @@ class Watch:
         bound = spool_bound(
             self._rate.update(look), parsers, self.settings.spool.seconds, self.settings.spool.floor
         )
+        advice, window = self._advisor.judge(look)
+        control = {
+            "spool_max": str(bound),
+            "metrics_port": str(self.port),
+            "pace": advice.stage.value,
+            "advice": advice.words(window),
+        }
         report = Report(os.getpid(), self.store.now_ms(), rss_mb=rss_bytes() // 1_000_000)
         self.store.calls(
             [],
             extra=[
-                ("HSET", keys.CONTROL, "spool_max", str(bound), "metrics_port", str(self.port)),
+                ("HSET", keys.CONTROL, *(part for pair in control.items() for part in pair)),
                 ("HSET", keys.PROCS, "watch", msgspec.json.encode(report)),
                 *self.tally.take(),
             ],

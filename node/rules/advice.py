@@ -1,0 +1,126 @@
+"""Which stage sets the pace of a node now, and how its processes should be split.
+
+Judged by where time was spent waiting, and for whom, not by CPU alone: a stage that waits is not the one
+that holds the others up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+PAUSED_SHARE = 0.5
+BLOCKED_SHARE = 0.1
+"""A stage blocked for this share of its time has another one to thank for it."""
+IDLE_SHARE = 0.5
+LAG_HIGH_MS = 100.0
+
+
+class Stage(StrEnum):
+    """What sets the pace."""
+
+    OPERATOR = "operator"
+    LIMIT = "limit"
+    POLITENESS = "politeness"
+    FETCHERS = "fetchers"
+    PARSERS = "parsers"
+    DISK = "disk"
+    STORE = "redis"
+    STARTING = "starting"
+
+
+WORDS = {
+    Stage.OPERATOR: "the operator: the crawl is paused",
+    Stage.LIMIT: "the number of pages asked for: no more are handed out",
+    Stage.POLITENESS: "politeness: every domain with work is waiting for its delay",
+    Stage.FETCHERS: "the fetchers: they always have work and room for more is not asked for",
+    Stage.PARSERS: "the parsers: fetching waits for them",
+    Stage.DISK: "the disk: fetching waits for room or for writes",
+    Stage.STORE: "Redis: the processes wait for its answers",
+    Stage.STARTING: "nothing yet: too little has happened to tell",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What happened in a stretch of time, all processes of a kind together. Times in ms.
+
+    ``waited`` of fetchers is by reason (``spool_full``, ``no_work``, ``busy``, ...); of parsers ``idle`` is
+    waiting for pages. ``up`` is the time the processes were there.
+    """
+
+    pages: int
+    fetchers: int
+    parsers: int
+    fetchers_up_ms: int
+    fetchers_waited_ms: Mapping[str, int]
+    parsers_up_ms: int
+    parsers_idle_ms: int
+    parsers_store_ms: int
+    worst_lag_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """The stage that sets the pace; ``fetchers`` and ``parsers`` as they would fit, of as many in all."""
+
+    stage: Stage
+    fetchers: int
+    parsers: int
+
+    def words(self, window: Window) -> str:
+        """One sentence for the operator."""
+        text = WORDS[self.stage]
+        if self.stage in (Stage.FETCHERS, Stage.PARSERS) and self.fetchers != window.fetchers:
+            text += (
+                f"; {self.fetchers} fetchers and {self.parsers} parsers would fit better than "
+                f"{window.fetchers} and {window.parsers}"
+            )
+        return text
+
+
+def advise(window: Window) -> Advice:
+    """Name the stage that sets the pace, and the split that would even the stages out."""
+    stage = _stage(window)
+    fetchers, parsers = window.fetchers, window.parsers
+    if stage in (Stage.FETCHERS, Stage.PARSERS) and window.pages and fetchers + parsers > 2:
+        fetchers = _fitting_fetchers(window)
+        parsers = window.fetchers + window.parsers - fetchers
+    return Advice(stage, fetchers, parsers)
+
+
+def _stage(window: Window) -> Stage:
+    up = window.fetchers_up_ms
+    if up <= 0 or window.parsers_up_ms <= 0:
+        return Stage.STARTING
+    share = {reason: waited / up for reason, waited in window.fetchers_waited_ms.items()}
+
+    def of(*reasons: str) -> float:
+        return sum(share.get(reason, 0.0) for reason in reasons)
+
+    if of("paused", "stopping") > PAUSED_SHARE:
+        return Stage.OPERATOR
+    if of("disk_low", "disk_slow") > BLOCKED_SHARE:
+        return Stage.DISK
+    if of("no_store") > BLOCKED_SHARE or window.parsers_store_ms / window.parsers_up_ms > IDLE_SHARE:
+        return Stage.STORE
+    if of("spool_full") > BLOCKED_SHARE:
+        return Stage.PARSERS
+    if of("pages_reached") > BLOCKED_SHARE:
+        return Stage.LIMIT
+    if of("no_work", "no_lanes") > IDLE_SHARE and window.worst_lag_ms < LAG_HIGH_MS:
+        return Stage.POLITENESS
+    return Stage.FETCHERS
+
+
+def _fitting_fetchers(window: Window) -> int:
+    """Fetchers out of the same number of processes, so that neither kind waits for the other.
+
+    A process's capacity is what it did per time it was not waiting.
+    """
+    waited = sum(window.fetchers_waited_ms.get(reason, 0) for reason in ("spool_full", "no_work"))
+    fetching_ms = max(1, window.fetchers_up_ms - waited)
+    parsing_ms = max(1, window.parsers_up_ms - window.parsers_idle_ms)
+    total = window.fetchers + window.parsers
+    return min(total - 1, max(1, round(total * fetching_ms / (fetching_ms + parsing_ms))))
