@@ -153,13 +153,16 @@ class Store(_Common):
         Raises ``StoreError`` where nothing answers, ``OtherCrawlError`` where it isn't ours.
         """
         try:
-            run_id = info_of(self.redis.execute_command("INFO", "server"))["run_id"]
-            for each in all_scripts():
-                self.redis.script_load(each.source)
-            verb = _begin(self.settings, run_id, GRACE_MS)
-            begun = verb.decode(self.redis.execute_command(*verb.command()))
+            return self._meet()
         except LOST as error:
             raise _unreachable(self.settings, error) from None
+
+    def _meet(self) -> Begun:
+        run_id = info_of(self.redis.execute_command("INFO", "server"))["run_id"]
+        for each in all_scripts():
+            self.redis.script_load(each.source)
+        verb = _begin(self.settings, run_id, GRACE_MS)
+        begun = verb.decode(self.redis.execute_command(*verb.command()))
         self._met(run_id, begun)
         return begun
 
@@ -176,7 +179,7 @@ class Store(_Common):
         commands = [*(verb.command() for verb in verbs), *extra]
         answers = self._send(commands)
         if any(isinstance(answer, NoScriptError) for answer in answers):
-            self.begin()
+            self._meet()
             again = [i for i, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
             for i, answer in zip(again, self._send([commands[i] for i in again]), strict=True):
                 answers[i] = answer
@@ -204,15 +207,18 @@ class AsyncStore(_Common):
 
     async def begin(self) -> Begun:
         """See ``Store.begin``."""
+        try:
+            return await self._meet()
+        except LOST as error:
+            raise _unreachable(self.settings, error) from None
+
+    async def _meet(self) -> Begun:
         async with self._beginning:
-            try:
-                run_id = info_of(await self.redis.execute_command("INFO", "server"))["run_id"]
-                for each in all_scripts():
-                    await self.redis.script_load(each.source)
-                verb = _begin(self.settings, run_id, GRACE_MS)
-                begun = verb.decode(await self.redis.execute_command(*verb.command()))
-            except LOST as error:
-                raise _unreachable(self.settings, error) from None
+            run_id = info_of(await self.redis.execute_command("INFO", "server"))["run_id"]
+            for each in all_scripts():
+                await self.redis.script_load(each.source)
+            verb = _begin(self.settings, run_id, GRACE_MS)
+            begun = verb.decode(await self.redis.execute_command(*verb.command()))
             self._met(run_id, begun)
             return begun
 
@@ -225,7 +231,7 @@ class AsyncStore(_Common):
         commands = [*(verb.command() for verb in verbs), *extra]
         answers = await self._send(commands)
         if any(isinstance(answer, NoScriptError) for answer in answers):
-            await self.begin()
+            await self._meet()
             again = [i for i, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
             for i, answer in zip(again, await self._send([commands[i] for i in again]), strict=True):
                 answers[i] = answer

@@ -144,7 +144,7 @@ class Fetcher:
                 self.tally.add("recovered", recovered)
                 await self._beat()
                 return
-            except LOST as error:
+            except (*LOST, StoreError) as error:
                 if await self.stop.wait(0.5):
                     raise StoreError(f"Redis went away: {error}") from None
 

@@ -13,6 +13,7 @@ from datetime import datetime
 from node.rules.entry import Lease, parse_lease
 from node.rules.headers import essence, text
 from node.rules.outcome import Outcome, Signal
+from node.rules.shard import LANES
 from node.settings import Settings
 from node.store import keys
 from node.store.archive_check import Found, Recovered, left_over, recover
@@ -97,10 +98,9 @@ async def _marks(store: AsyncStore) -> dict[str, int]:
 
 
 async def _former_leases(store: AsyncStore, number: int) -> dict[str, Lease]:
-    """URL -> lease, of all that an earlier self of this fetcher holds."""
-    (flat,) = await store.calls([], extra=[("HGETALL", keys.LANES)])
+    """URL -> lease, of all that earlier selves of this fetcher hold, whoever has their lanes by now."""
     ours = f"{number}.".encode()
-    lanes = [int(flat[i]) for i in range(0, len(flat), 2) if flat[i + 1].startswith(ours)]
+    lanes = range(LANES)
     members = await store.calls([], extra=[("ZRANGE", keys.leases(lane), 0, -1) for lane in lanes])
     leases: dict[str, Lease] = {}
     for lane, found in zip(lanes, members, strict=True):

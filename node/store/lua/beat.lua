@@ -10,7 +10,8 @@
 --
 -- Each living fetcher serves its share of the 64 lanes. A lane changes hands only when its owner
 -- is silent, restarted or gone, or when the owner has more than its share and the lane holds no
--- lease. Leases of a fetcher's earlier self return at once.
+-- lease. At its first beat an instance returns the leases of its earlier selves, wherever they
+-- are: others may have adopted their lanes meanwhile.
 
 local LANES = 64
 local now = clock(ARGV[1])
@@ -28,6 +29,18 @@ if ARGV[6] == '1' then
   end
   redis.call('HDEL', 'beats', fetcher)
   return { now }
+end
+
+local former = '^' .. fetcher .. '%.'
+local last_beat = redis.call('HGET', 'beats', fetcher)
+if not last_beat or string.match(last_beat, '^%S+') ~= instance then
+  for lane = 0, LANES - 1 do
+    for _, member in ipairs(redis.call('ZRANGE', 'leases:' .. lane, 0, -1)) do
+      if string.find(member, former) and string.sub(member, 1, #tag + 1) ~= tag .. '.' then
+        reap(lane, member, now, base_delay)
+      end
+    end
+  end
 end
 
 redis.call('HSET', 'beats', fetcher, instance .. ' ' .. string.format('%.0f', now))
@@ -57,18 +70,12 @@ for k = #mine, share + 1, -1 do   -- more than our share: lease no more from it,
   mine[k] = nil
 end
 
-local former = '^' .. fetcher .. '%.'
 for lane = 0, LANES - 1 do
   local owner = owners[lane]
   local our_former = owner and owner ~= tag and string.find(owner, former)
   if our_former or (#mine < share and owner ~= tag and not (owner and alive[owner])) then
     redis.call('HSET', 'lanes', lane, tag)
     mine[#mine + 1] = lane
-    for _, member in ipairs(redis.call('ZRANGE', 'leases:' .. lane, 0, -1)) do
-      if string.find(member, former) and string.sub(member, 1, #tag + 1) ~= tag .. '.' then
-        reap(lane, member, now, base_delay)
-      end
-    end
   end
 end
 close_ledger()
