@@ -102,6 +102,19 @@ def _parser() -> argparse.ArgumentParser:
     command = add("inspect", "all that is known of one domain", _inspect)
     command.add_argument("name", metavar="DOMAIN")
     command.add_argument("--json", action="store_true")
+    command = add("explain", "why a URL is or isn't crawled, as far as the rules know", _explain)
+    command.add_argument("url", nargs="?", metavar="URL")
+    command.add_argument("--base", metavar="URL", help="what it is relative to")
+    command.add_argument("--robots", type=Path, metavar="FILE", help="the robots.txt of its origin")
+    command.add_argument("--agent", metavar="TOKEN", help="whom robots.txt is read for; default: us")
+    command.add_argument("--depth", type=_count, metavar="N", help="how many links from a seed it is")
+    command.add_argument("--json", action="store_true")
+    command.add_argument("--stdin", action="store_true", help="a JSON question a line, a JSON answer a line")
+    command = add("links", "what a parser reads from a page, and why any link is left out", _links)
+    command.add_argument("file", type=Path, metavar="FILE", help="the page; - is stdin")
+    command.add_argument("--base", required=True, metavar="URL", help="its address")
+    command.add_argument("--content-type", metavar="TYPE", help="the Content-Type it came with")
+    command.add_argument("--json", action="store_true")
     return top
 
 
@@ -285,22 +298,61 @@ def _inspect(args: argparse.Namespace) -> int:
     return ExitCode.OK
 
 
+def _explain(args: argparse.Namespace) -> int:
+    from node.work import explain, questions, show_explain
+
+    if args.stdin == (args.url is not None):
+        raise InputError("give one URL, or --stdin")
+    explainer = explain.Explainer(
+        _settings_or_defaults(args),
+        base=args.base,
+        robots=questions.load(args.robots) if args.robots else None,
+        agent=args.agent,
+        depth=args.depth,
+    )
+    if args.stdin:
+        for answer in questions.answers(explainer, sys.stdin.buffer):
+            print(answer, flush=True)
+    else:
+        asked = explain.Question(url=questions.typed(args.url))
+        show_explain.explained(explainer.answer(asked), as_json=args.json)
+    return ExitCode.OK
+
+
+def _links(args: argparse.Namespace) -> int:
+    from node.work import listing, questions, show_explain
+
+    body = questions.load(args.file)
+    found = listing.list_links(_settings_or_defaults(args), body, args.base, args.content_type)
+    show_explain.links(found, as_json=args.json)
+    return ExitCode.OK
+
+
 # -- what commands share
 
 
 def _settings(args: argparse.Namespace) -> Settings:
+    found = _found_settings(args)
+    if found is not None:
+        return found
+    raise SettingsError(
+        f"which node? give --config FILE, or set {CONFIG_VARIABLE} "
+        f"(there is no {', '.join(map(str, CONFIG_PLACES))})"
+    )
+
+
+def _settings_or_defaults(args: argparse.Namespace) -> Settings:
+    """Those of the node, if there is one here."""
+    return _found_settings(args) or settings.build({"paths": {"data": "."}})
+
+
+def _found_settings(args: argparse.Namespace) -> Settings | None:
     if args.config is not None:
         return settings.load(args.config)
     named = os.environ.get(CONFIG_VARIABLE)
     if named:
         return settings.load(Path(named))
-    for place in CONFIG_PLACES:
-        if place.exists():
-            return settings.load(place)
-    raise SettingsError(
-        f"which node? give --config FILE, or set {CONFIG_VARIABLE} "
-        f"(there is no {', '.join(map(str, CONFIG_PLACES))})"
-    )
+    return next((settings.load(place) for place in CONFIG_PLACES if place.exists()), None)
 
 
 def _opened(args: argparse.Namespace) -> Any:

@@ -80,3 +80,16 @@ def literal(host: str) -> str | None:
     except AddressValueError:
         return None
     return None
+
+
+def names_inside(host: str) -> bool:
+    """Whether a URL's ``host`` says by itself that it is not on the public internet.
+
+    It does if it spells out an address that is not, or names this machine (RFC 6761, 6.3). Other names
+    say nothing before they are looked up.
+    """
+    spelled = literal(host)
+    if spelled is not None:
+        return not is_public(spelled)
+    name = host.rstrip(".")
+    return name == "localhost" or name.endswith(".localhost")
