@@ -79,4 +79,5 @@ def _first_line(*command: str) -> str:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
     except OSError:
         return "unknown"
-    return (done.stdout or done.stderr).strip().partition("\n")[0] or "unknown"
+    said = (done.stdout or done.stderr).strip().partition("\n")[0]
+    return "unknown" if done.returncode or not said else said
