@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -118,6 +118,15 @@ def _never(_host: str) -> bool:
     return False
 
 
+class _Said(NamedTuple):
+    """What a robots.txt says, as far as there is one."""
+
+    agent: str
+    checked: dict[str, bool] | None = None
+    rule: str | None = None
+    crawl_delay_s: float | None = None
+
+
 class Explainer:
     """Answers questions by one node's settings. The other arguments are for questions that don't say."""
 
@@ -143,23 +152,12 @@ class Explainer:
     def answer(self, asked: Question) -> Answer:
         """All that the rules say about one URL. Never raises."""
         base = self._base if asked.base is None else asked.base
-        url = urls.canonical(asked.url, base)
-        agent = _token(self._agent if asked.agent is None else asked.agent)
-        rules = self._rules(asked.robots, agent)
         depth = self._depth if asked.depth is None else asked.depth
         if depth is None:
             depth = 0 if base is None else 1
-        if isinstance(url, Refusal):
-            paths = [] if url is Refusal.SCHEME else [_path_as_written(asked.url)]
-        else:
-            raw = _raw_path(asked.url, url)
-            paths = [urls.path_and_query(url), *([] if raw is None else [raw])]
-        checked = None if rules is None else {path: rules.allows(path) for path in paths}
-        deciding = None
-        if rules is not None and checked:
-            strictest = min(checked, key=lambda path: checked[path])
-            deciding = rules.deciding(strictest)
-        why_not, why = self._why_not(url, depth, checked)
+        url = urls.canonical(asked.url, base)
+        said = self._ask_robots(asked, url)
+        why_not, why = self._why_not(url, depth, said.checked)
         answer = Answer(
             url=asked.url,
             why_not=why_not,
@@ -168,17 +166,14 @@ class Explainer:
             nodes=self._crawl.nodes,
             depth=depth,
             scope=self._crawl.scope,
-            agent=agent,
-            allowed=all(checked.values()) if checked else None,
-            rule=deciding,
-            checked=checked,
+            agent=said.agent,
+            allowed=all(said.checked.values()) if said.checked else None,
+            rule=said.rule,
+            checked=said.checked,
         )
         if isinstance(url, Refusal):
             return msgspec.structs.replace(answer, refused=url)
         domain = registrable(urls.host(url))
-        crawl_delay = None if rules is None else rules.crawl_delay_s
-        if crawl_delay is not None:
-            crawl_delay = min(crawl_delay, self._crawl.max_crawl_delay_s)
         return msgspec.structs.replace(
             answer,
             canonical=url,
@@ -189,18 +184,30 @@ class Explainer:
             lane=lane_of(domain),
             priority=min(depth, LEVELS - 1),
             budget=self._budget,
-            crawl_delay=crawl_delay,
-            delay=max(self._crawl.delay_s, crawl_delay or 0.0),
+            crawl_delay=said.crawl_delay_s,
+            delay=max(self._crawl.delay_s, said.crawl_delay_s or 0.0),
         )
 
-    def _rules(self, text: str | None, agent: str) -> Rules | None:
-        if text is None:
-            return None if self._robots is None else _parsed(self._robots, agent)
-        try:
-            body = text.encode("utf-8", "surrogateescape")
-        except UnicodeEncodeError:
-            body = text.encode("utf-8", "surrogatepass")
-        return _parsed(body, agent)
+    def _ask_robots(self, asked: Question, url: str | Refusal) -> _Said:
+        agent = _token(self._agent if asked.agent is None else asked.agent)
+        body = self._robots if asked.robots is None else _bytes(asked.robots)
+        if body is None:
+            return _Said(agent)
+        rules = _parsed(body, agent)
+        if isinstance(url, Refusal):
+            paths = [] if url is Refusal.SCHEME else [_path_as_written(asked.url)]
+        else:
+            raw = _raw_path(asked.url, url)
+            paths = [urls.path_and_query(url), *([] if raw is None else [raw])]
+        checked = {path: rules.allows(path) for path in paths}
+        strictest = min(paths, key=lambda path: checked[path], default=None)
+        delay_s = rules.crawl_delay_s
+        return _Said(
+            agent,
+            checked,
+            None if strictest is None else rules.deciding(strictest),
+            None if delay_s is None else min(delay_s, self._crawl.max_crawl_delay_s),
+        )
 
     def _why_not(
         self, url: str | Refusal, depth: int, checked: dict[str, bool] | None
@@ -223,6 +230,14 @@ class Explainer:
             return False
         port = urls.origin(url).partition("://")[2].removeprefix(host)[1:]
         return self._connect_to.target(host, int(port or (443 if url[4] == "s" else 80))) is None
+
+
+def _bytes(robots: str) -> bytes:
+    """A robots.txt given as text. Halves of surrogate pairs may stand for its bytes that are not UTF-8."""
+    try:
+        return robots.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return robots.encode("utf-8", "surrogatepass")
 
 
 def _token(agent: str) -> str:

@@ -49,10 +49,8 @@ def _of_url(answer: Answer, url: str) -> Iterable[tuple[str, str]]:
     yield "known by", "" if answer.dedup_key == url else f"{answer.dedup_key}"
     yield "domain", f"{answer.domain}"
     yield "shard", f"node {answer.shard} of {answer.nodes}, there lane {answer.lane}"
-    yield (
-        "priority",
-        f"{answer.priority} (of 0, the best, to {LEVELS - 1}) at {answer.depth} links from a seed",
-    )
+    links = f"{answer.depth} link{'' if answer.depth == 1 else 's'} from a seed"
+    yield "priority", f"{answer.priority} (of 0, the best, to {LEVELS - 1}) at {links}"
     if answer.budget is not None:
         at_once, in_all = answer.budget.queue_cap, answer.budget.life_cap
         yield "budget", f"{at_once:,} URLs of the domain at once, {in_all:,} in all"
