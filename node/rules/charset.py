@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 
 import chardet
 
+from node.rules.charset_decode import DECODERS
 from node.rules.charset_labels import CODECS, LABELS, TABLES
 from node.rules.charset_meta import declared
 
@@ -29,7 +30,7 @@ class Encoding(NamedTuple):
     name: str
     """As the Encoding Standard calls it, in lower case (``windows-1252``, ``gbk``)."""
     codec: str
-    """The Python codec that decodes it as browsers do (``cp1252``, ``gb18030``)."""
+    """The Python codec nearest to it (``cp1252``, ``gb18030``); ``decode`` knows where they differ."""
     source: Source
 
 
@@ -179,12 +180,9 @@ def decode(body: bytes, name: str) -> str:
     if name == "replacement":
         # Encodings given up for being dangerous: a page in one has no text (Encoding Standard section 14.1).
         return "\ufffd" if body else ""
-    if name == "euc-jp":
-        try:
-            return body.decode("euc_jp")
-        except UnicodeDecodeError:
-            # With the characters of NEC row 13 (①, Ⅳ, ㈱), which Python's plain codec lacks.
-            return body.decode("euc_jis_2004", "replace")
+    decoder = DECODERS.get(name)
+    if decoder is not None:
+        return decoder(body)
     codec = CODECS.get(name)
     if codec is None:
         return decode(body, _FALLBACK.name)

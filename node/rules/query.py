@@ -56,10 +56,7 @@ def char_encoder(name: str) -> CharEncoder | None:
     if name in _MULTI_BYTE:
         return _MULTI_BYTE[name]
     if name in TABLES:
-        encoded: dict[str, bytes | None] = {
-            char: bytes((byte,)) for byte, char in enumerate(TABLES[name]) if char != "\ufffd"
-        }
-        return (encoded | _SINGLE_BYTE_DIFFERENCES.get(name, {})).get
+        return {char: bytes((byte,)) for byte, char in enumerate(TABLES[name]) if char != "\ufffd"}.get
     return None
 
 
@@ -75,14 +72,6 @@ def _codec(codec: str) -> CharEncoder:
 
 def _overriding(encode: CharEncoder, differences: dict[str, bytes | None]) -> CharEncoder:
     return lambda char: differences[char] if char in differences else encode(char)
-
-
-# Where the standard knows better than Python: letters of Belarusian stand where KOI8-U's author had
-# box drawings, and Hebrew's code page has a vowel sign that Unicode got later.
-_SINGLE_BYTE_DIFFERENCES: dict[str, dict[str, bytes | None]] = {
-    "koi8-u": {"Ў": b"\xbe", "ў": b"\xae", "╝": None, "╬": None},
-    "windows-1255": {"\u05ba": b"\xca"},
-}
 
 
 def _two_byte(lead: int, trails: str) -> list[bytes]:
