@@ -43,6 +43,7 @@ class Outcome(StrEnum):
     PAYMENT_REQUIRED = "payment_required"
     CLIENT_ERROR = "client_error"
     RATE_LIMITED = "rate_limited"
+    CHALLENGED = "challenged"
     SERVER_ERROR = "server_error"
     UNAVAILABLE = "unavailable"
     TIMEOUT = "timeout"
@@ -96,6 +97,9 @@ TABLE: dict[Outcome, Row] = {
     Outcome.PAYMENT_REQUIRED: Row(_OK, archive=True),
     Outcome.CLIENT_ERROR: Row(_OK, archive=True),
     Outcome.RATE_LIMITED: Row(_THROTTLE, retry=True),
+    # A gate, not the page (rules/challenge.py), about the visitor and not about the URL: a slower one may
+    # pass. It stays out of the archive, where it would be taken for what the site had to say.
+    Outcome.CHALLENGED: Row(_THROTTLE, retry=True),
     Outcome.SERVER_ERROR: Row(_NONE, retry=True),
     Outcome.UNAVAILABLE: Row(_THROTTLE, retry=True),
     Outcome.TIMEOUT: Row(_THROTTLE, retry=True),

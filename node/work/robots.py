@@ -18,10 +18,14 @@ from node.rules.robots import MAX_BODY_BYTES, Access, Rules, of_response
 from node.rules.robots import retry_after_s as ask_again_s
 from node.store.decode import decode_body
 from node.store.robots_cache import Known, RobotsCache
+from node.work.challenged import challenge_in
 from node.work.http import Client, Fetched, content_encoding, header_values, location
 
 LIFETIME_S = 24 * 3600
 """RFC 9309 section 2.4: a copy is not used longer than a day."""
+CHALLENGED_LIFETIME_S = 3600
+"""What a challenge in the place of robots.txt allows (as its status says, section 2.3.1) is believed for
+an hour: behind it may be rules."""
 MAX_REDIRECTS = 5
 
 
@@ -150,8 +154,11 @@ class Robots:
         body, _cut = decode_body(fetched.body, content_encoding(fetched), MAX_BODY_BYTES)
         verdict = of_response(whole, body, self._token)
         if verdict.access is not Access.UNAVAILABLE:
-            await self._cache.put(domain, origin, Known(verdict.rules, now + LIFETIME_S * 1000))
-            return Asked(verdict.rules, requests=requests, signal=Signal.SUCCESS)
+            gate = challenge_in(fetched)
+            lifetime_s = LIFETIME_S if gate is None else CHALLENGED_LIFETIME_S
+            await self._cache.put(domain, origin, Known(verdict.rules, now + lifetime_s * 1000))
+            signal = Signal.SUCCESS if gate is None else TABLE[Outcome.CHALLENGED].signal
+            return Asked(verdict.rules, requests=requests, signal=signal)
         failures += 1
         pause = retry_after_s(
             header_values(fetched, b"retry-after"), fetched.started_unix_s, self._max_pause_s

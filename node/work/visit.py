@@ -30,6 +30,7 @@ from node.store.exclusions import Exclusions
 from node.store.frontier import Frontier, Kind, Settlement
 from node.store.spool import Pointer
 from node.store.warc import Position
+from node.work.challenged import challenge_in
 from node.work.http import Client, Fetched, header_values, location
 from node.work.robots import Asked, Robots
 
@@ -194,13 +195,17 @@ class _Visit:
                 urls.host(url), urls.path_and_query(url), https=url.startswith("https:")
             )
         self.sent = True
-        return await shared.client.fetch(
+        fetched = await shared.client.fetch(
             url,
             deadline_s=shared.settings.fetcher.deadline_s,
             max_wire_bytes=shared.settings.fetcher.max_wire_bytes,
             accept=self._accepts,
             cookies=cookies,
         )
+        gate = challenge_in(fetched)
+        if gate is not None:
+            fetched.outcome, fetched.detail = Outcome.CHALLENGED, gate
+        return fetched
 
     def _accepts(self, content_type: str | None) -> bool:
         kind = essence(content_type or "")

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from node.rules.outcome import Outcome
+from tests.web.behaviours.gates import ORDINARY
 from tests.web.behaviours.table import BY_NAME
 from tests.web.log import Entry
 from tests.web.running import MiniWeb
@@ -52,6 +53,8 @@ OUTCOMES: dict[str, tuple[set[str], set[str]]] = {
     "servererror.test": ({"server_error"}, set()),
     "status.test": ({"page", "no_content", "client_error", "not_found", "gone", "forbidden"},
                     {"unauthorized", "payment_required", "server_error"}),
+    "challenge.test": ({"page", "challenged"}, set()),
+    "nochallenge.test": ({"page", "forbidden", "not_found"}, set()),
     "dead.test": (NO_ROBOTS, set()),
     "blackhole.test": (NO_ROBOTS, set()),
     "tls-drip.test": (NO_ROBOTS, set()),
@@ -79,6 +82,7 @@ OUTCOMES: dict[str, tuple[set[str], set[str]]] = {
     "robots-redirect-6.test": (NO_ROBOTS, set()),
     "robots-away.test": ({"robots_denied"}, set()),
     "robots-html.test": ({"page"}, set()),
+    "robots-challenge.test": ({"page"}, set()),
     "robots-deny.test": ({"robots_denied"}, set()),
     "robots-delay.test": ({"page"}, set()),
     "robots-huge.test": ({"page", "robots_denied"}, set()),
@@ -103,11 +107,14 @@ REQUESTS: dict[str, set[str]] = {
     "moody.test": FORTY,
     "robots-403.test": FORTY,
     "robots-html.test": FORTY,
+    "robots-challenge.test": FORTY,
     "httponly.test": {"/"},
     "giant.test": {"/", "/early"},
     "endless.test": {"/", "/other"},
     "endless-audio.test": {"/", "/live.mp3"},
     "notfound.test": {"/", "/nothing"},
+    "challenge.test": {"/", "/cloudflare", "/imperva"},
+    "nochallenge.test": {"/", *(f"/{name}" for name in ORDINARY)},
     "robots-503.test": set(),
     "robots-429.test": set(),
     "robots-timeout.test": set(),
@@ -281,7 +288,7 @@ def test_a_slow_site_slows_itself_only(crawled: Crawled) -> None:
         found = json.loads(crawled.crawl.command("inspect", domain, "--json").stdout)
         return int(found["state"]["delay_ms"])
 
-    for domain in ("drip.test", "unavailable.test", "blackhole.test"):
+    for domain in ("drip.test", "unavailable.test", "blackhole.test", "challenge.test"):
         assert delay_ms(domain) > 200, domain
     assert delay_ms("robots-delay.test") == 3_000
     assert delay_ms("other.test") == 200

@@ -101,6 +101,14 @@ async def test_an_origin_that_waits_is_not_asked_again_meanwhile(one: Visits, we
     assert asked(web, "robots-503.test", since) == []
 
 
+async def test_a_challenge_in_place_of_robots_is_not_believed_for_long(one: Visits) -> None:
+    """Its status allows, but there may be rules behind it: they are asked for again within the hour."""
+    visited = await one.visit("https://robots-challenge.test/")
+    assert one.outcome(visited) is Outcome.PAGE
+    value = await one.store.redis.hget("robots:robots-challenge.test", "https://robots-challenge.test")
+    assert 0 < int(value.split()[0]) - one.store.now_ms() <= 3_600_000
+
+
 async def test_robots_redirects_are_followed_five_times(one: Visits, web: MiniWeb) -> None:
     """A chain of five leads to the rules, which then hold; a chain of six is unavailable (R22)."""
     denied = await one.visit("https://robots-redirect-5.test/page/1")
@@ -241,6 +249,28 @@ async def test_each_answer_has_its_outcome(one: Visits, url: str, outcome: Outco
     """The table of outcomes is what the visit goes by."""
     visited = await one.visit(url)
     assert (one.outcome(visited), visited.settlement.kind) == (outcome, kind)
+
+
+@pytest.mark.parametrize("name", ["cloudflare", "imperva", "aws", "captcha", "redirect"])
+async def test_a_challenge_is_no_page(one: Visits, web: MiniWeb, tmp_path: Path, name: str) -> None:
+    """Whatever its status, a gate slows its domain, is not archived, nothing behind it is followed."""
+    since = len(web.log_entries())
+    visited = await one.visit(f"https://challenge.test/{name}")
+    assert one.outcome(visited) is Outcome.CHALLENGED
+    assert (visited.settlement.kind, visited.settlement.signal) == (Kind.RETRY, Signal.THROTTLE)
+    assert (visited.settlement.pointer, visited.found) == ("", [])
+    assert asked(web, "challenge.test", since) == ["/robots.txt", f"/{name}"]
+    await one.recorder.commit()
+    assert not list((tmp_path / "warc").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome"),
+    [("article", Outcome.PAGE), ("sensors", Outcome.PAGE), ("login", Outcome.FORBIDDEN)],
+)
+async def test_a_page_about_challenges_is_a_page(one: Visits, name: str, outcome: Outcome) -> None:
+    """What only speaks of gates, or has their scripts in it, is what its status says."""
+    assert one.outcome(await one.visit(f"https://nochallenge.test/{name}")) is outcome
 
 
 async def test_retry_after_is_passed_on(one: Visits) -> None:

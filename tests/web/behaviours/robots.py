@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import cache
 
+from tests.web.behaviours.gates import GATES
 from tests.web.behaviours.healthy import small_site
 from tests.web.pages import small_page
 from tests.web.wire import Exchange
@@ -37,6 +38,14 @@ async def robots_429(x: Exchange) -> None:
 async def robots_403(x: Exchange) -> None:
     """403 for robots.txt."""
     await _fixed(x, 403)
+
+
+async def robots_challenge(x: Exchange) -> None:
+    """robots.txt is a challenge with status 200."""
+    if x.request.path == "/robots.txt":
+        await x.answer(200, GATES["imperva"].body.encode())
+    else:
+        await small_site(x)
 
 
 async def robots_timeout(x: Exchange) -> None:

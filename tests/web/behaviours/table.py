@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from tests.web.behaviours import broken, documents, healthy, pace, redirects, refusals, robots, traps
+from tests.web.behaviours import broken, documents, gates, healthy, pace, redirects, refusals, robots, traps
 from tests.web.wire import Exchange
 
 Handler = Callable[[Exchange], Awaitable[None]]
@@ -111,6 +111,17 @@ _SAYING_NO = (
        "treats each as its table of outcomes says"),
 )  # fmt: skip
 
+_GATES = (
+    _B("challenge.test", gates.gates,
+       "Challenges, captchas and block pages as bot managers send them, with statuses from 200 to 503, one a "
+       "path: " + ", ".join(f"/{name}" for name in gates.GATES) + ". The home page links to two of them.",
+       "counts `challenged`, takes no links from it, slows this domain, retries within its budget"),
+    _B("nochallenge.test", gates.ordinary,
+       "Pages and refusals that speak of such gates, or carry scripts of their makers: "
+       + ", ".join(f"/{name}" for name in gates.ORDINARY) + ".",
+       "treats each by its status; stores the pages"),
+)  # fmt: skip
+
 _NOBODY_THERE = (
     _B("dead.test", healthy.only, "Connection refused.",
        "counts `refused`, parks the domain, longer each time",
@@ -181,6 +192,8 @@ _ROBOTS_TXT = (
        "obeys it for this origin: fetches no page", robots=None),
     _B("robots-html.test", robots.robots_html, "robots.txt is an HTML page (200) with rules in its text.",
        "finds no rule in it: may fetch everything", robots=None),
+    _B("robots-challenge.test", robots.robots_challenge, "robots.txt is a challenge with status 200.",
+       "may fetch, as the status says, but asks again within the hour", robots=None),
     _B("robots-deny.test", healthy.small_site, "Disallow: /", "fetches nothing but robots.txt",
        robots="User-agent: *\nDisallow: /\n"),
     _B("robots-delay.test", healthy.small_site, "Crawl-delay: 3", "leaves at least 3 s between requests",
@@ -228,6 +241,7 @@ GROUPS: dict[str, tuple[Behaviour, ...]] = {
     "Healthy": _HEALTHY,
     "Slow, endless, too large": _SLOW_ENDLESS_TOO_LARGE,
     "Saying no": _SAYING_NO,
+    "Gates": _GATES,
     "Nobody there": _NOBODY_THERE,
     "Certificates": _CERTIFICATES,
     "Broken HTTP": _BROKEN_HTTP,
