@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from node.errors import StoreError
+from node.errors import InUseError, StoreError
 from node.settings import Settings
 from node.store import keys
 from node.store.connection import LOST, Store
 from node.store.frontier import Frontier
-from node.work.redis_server import RedisServer
+from node.work.redis_server import LAST_FLUSH_S, RedisServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +33,9 @@ def opened(settings: Settings) -> Iterator[OpenNode]:
     """
     store = Store(settings)
     server: RedisServer | None = None
-    clean = False
     try:
-        try:
-            store.begin()
-        except StoreError:
-            if not (Path(settings.paths.data) / "redis" / "appendonlydir").is_dir():
-                raise
-            server = RedisServer(settings)
-            server.start()
-            clean = store.begin().how == "clean"
+        server = _met(store, settings)
+        clean = store.begun is not None and store.begun.how == "clean"
         yield OpenNode(settings, store, Frontier(settings))
         if server is not None and clean:
             store.calls([], extra=[("HSET", keys.META, "clean", "1")])
@@ -51,3 +45,30 @@ def opened(settings: Settings) -> Iterator[OpenNode]:
         store.close()
         if server is not None:
             server.stop()
+
+
+def _met(store: Store, settings: Settings) -> RedisServer | None:
+    """Meet the Redis that runs (None), or start one and answer it."""
+    give_up = time.monotonic() + LAST_FLUSH_S
+    while True:
+        try:
+            store.begin()
+            return None
+        except StoreError:
+            if not (Path(settings.paths.data) / "redis" / "appendonlydir").is_dir():
+                raise
+        server = RedisServer(settings)
+        try:
+            server.start(patience_s=0)
+        except InUseError as error:
+            # There is one that does not answer: it is loading its data, or it is about to end.
+            if time.monotonic() > give_up:
+                raise StoreError(f"{error}; but it does not answer") from None
+            time.sleep(0.05)
+            continue
+        try:
+            store.begin()
+        except BaseException:
+            server.stop()
+            raise
+        return server

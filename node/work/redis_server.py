@@ -19,7 +19,8 @@ from node.work import process
 
 _SOCKET_PATH_MAX = 100
 """The kernel takes 107 bytes; Redis wants some of them."""
-_LAST_FLUSH_S = 20.0
+LAST_FLUSH_S = 20.0
+"""How long a Redis that is being stopped may take to write its last."""
 _START_TIMEOUT_S = 600.0
 """Loading a large append-only file takes minutes."""
 
@@ -74,8 +75,12 @@ class RedisServer:
         self._folder = settings.data.resolve() / "redis"
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Start it and wait until it has loaded its data. Raises ``StoreError``."""
+    def start(self, *, patience_s: float = LAST_FLUSH_S) -> None:
+        """Start it and wait until it has loaded its data.
+
+        Raises ``StoreError``, or ``InUseError`` where another one runs on these files and does not end
+        within ``patience_s``.
+        """
         self._folder.mkdir(parents=True, exist_ok=True)
         Path(self._settings.paths.redis_socket).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         config = self._folder / "redis.conf"
@@ -85,7 +90,7 @@ class RedisServer:
             log.replace(log.with_suffix(".log.1"))
         # the server keeps the lock until it has ended, so the next one waits for its last flush
         with process.lock(
-            self._settings.data / "run" / "redis.lock", "the Redis of this crawl", patience_s=_LAST_FLUSH_S
+            self._settings.data / "run" / "redis.lock", "the Redis of this crawl", patience_s=patience_s
         ) as held:
             self._process = subprocess.Popen(
                 [find_server(), str(config)],

@@ -1,0 +1,163 @@
+"""The operator's commands, on a running node and on a stopped one."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.web.log import now_ms
+from tests.web.running import MiniWeb
+from tests.web.shape import domain_name, traits
+from tests.whole import stored
+from tests.whole.crawl import Crawl, until
+
+pytestmark = [pytest.mark.whole, pytest.mark.timeout(180), pytest.mark.xdist_group("commands")]
+
+DELAY_S = 0.25
+DOMAINS = 10
+EFFECTIVE_MS = 2_000
+"""Exclusion takes effect in so many ms at most."""
+
+
+@pytest.fixture
+def web(tmp_path: Path, tls_dir: Path) -> Iterator[MiniWeb]:
+    with MiniWeb(
+        tmp_path / "web", domains=DOMAINS, pages_per_domain=14, mean_bytes=6_000, tls_dir=tls_dir
+    ) as running:
+        yield running
+
+
+def polite_crawl(tmp_path: Path, web: MiniWeb, *seeds: str | Path) -> Crawl:
+    words = ("--delay", str(DELAY_S), "--fetchers", "2", "--parsers", "1")
+    return Crawl(tmp_path / "out", web, *words, *seeds, settings=["crawl.hop_gap_s=0.1"])
+
+
+def quiet(crawl: Crawl, web: MiniWeb) -> int:
+    """Wait until nothing is under way, then for four more delays; answers the requests there were."""
+    until(lambda: crawl.status()["ledger"].get("leased", 0) == 0, "nothing is leased")
+    count = len(web.requests())
+    time.sleep(4 * DELAY_S)
+    assert len(web.requests()) == count, "nothing is asked for meanwhile"
+    return count
+
+
+def inspect(crawl: Crawl, domain: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(crawl.command("inspect", domain, "--json").stdout)
+    return found
+
+
+def test_pause_resume_drain(web: MiniWeb, tmp_path: Path) -> None:
+    """A pause holds, over a restart too, until resume; drain returns when nothing is under way."""
+    with polite_crawl(tmp_path, web, "--seeds", web.ordinary_seeds) as crawl:
+        crawl.start()
+        until(lambda: len(web.requests()) > 20, "the crawl runs")
+        running = crawl.status()
+        assert set(running["processes"]) >= {"fetcher.1", "fetcher.2", "parser.1"}
+        assert running["ledger"]["admitted"] > DOMAINS
+        assert running["ledger_gap"] == 0
+
+        crawl.command("pause", "--reason", "window cleaning")
+        before = quiet(crawl, web)
+        assert "paused: window cleaning" in crawl.command("status").stdout
+
+        assert crawl.interrupt() == 130
+        crawl.start()
+        until(lambda: "fetcher.2" in crawl.status()["processes"], "the fetchers are back")
+        assert quiet(crawl, web) == before
+        assert crawl.status()["control"]["pause"] == "window cleaning"
+
+        crawl.command("resume")
+        until(lambda: len(web.requests()) > before + 5, "the crawl goes on")
+
+        assert "drained" in crawl.command("drain", "--wait", "30s").stderr
+        drained = crawl.status()
+        assert drained["ledger"]["leased"] == drained["ledger"]["spooled"] == 0
+        assert drained["spool"]["depth"] == 0
+        quiet(crawl, web)
+        assert crawl.interrupt() == 130
+
+
+def test_exclude_and_include(web: MiniWeb, tmp_path: Path) -> None:
+    """An excluded domain meets no request after two seconds, under any host; include brings all back."""
+    homes = {domain_name(i): traits(web.shape, i).home for i in range(DOMAINS)}
+    victim = next(domain for domain, home in homes.items() if home.startswith("www."))
+    with polite_crawl(tmp_path, web, "--seeds", web.ordinary_seeds) as crawl:
+        crawl.start()
+        until(lambda: len(web.requests(victim)) > 5, "the victim is being crawled")
+        said = crawl.command("exclude", victim, "--reason", "they asked us to").stdout
+        after_ms = now_ms() + EFFECTIVE_MS
+        taken = crawl.out / "taken" / f"{victim}.excluded.txt"
+        purged = taken.read_text().splitlines()
+        assert len(purged) >= 3
+        assert f"{victim}: {len(purged)} URLs excluded" in said
+        assert inspect(crawl, victim)["excluded"]
+        assert inspect(crawl, victim)["state"]["queued"] == 0
+        audit = [json.loads(line) for line in (crawl.out / "taken" / "audit.jsonl").read_text().splitlines()]
+        assert (audit[-1]["exclude"], audit[-1]["reason"]) == ([victim], "they asked us to")
+
+        # All others are crawled to their end; many of their pages link to the victim's.
+        assert crawl.wait() == 0
+        assert [entry.url for entry in web.requests(victim) if entry.t_ms > after_ms] == []
+        summary = crawl.summary
+        assert summary["reason"] == "finished"
+        assert summary["dropped"]["excluded"] >= len(purged)
+
+        said = crawl.command("include", victim).stdout
+        assert f"{victim}: {len(purged)} URLs included" in said
+        assert not taken.exists()
+        summary = crawl.run()
+    expected = web.expected()
+    assert stored.pages(crawl.out) == stored.indexed_pages(crawl.out) == Counter(expected.pages)
+    assert crawl.status()["ledger"]["drop:excluded"] == 0
+    assert summary["ledger"]["gap"] == 0
+
+
+def test_a_stopped_node(web: MiniWeb, tmp_path: Path) -> None:
+    """Every command works on a stopped node, and the crawl then goes on with what they did."""
+    first, second = map(domain_name, (0, 1))
+    with polite_crawl(tmp_path, web, first, second) as crawl:
+        crawl.start()
+        until(lambda: len(web.requests()) > 20, "the crawl runs")
+        assert crawl.interrupt() == 130
+        summary = crawl.summary
+
+        status = crawl.status()
+        assert (status["pages"], status["processes"]) == (summary["pages"], {})
+        assert "stopped" in crawl.command("status").stdout
+        crawl.command("check")
+
+        top = json.loads(crawl.command("top", "--json").stdout)
+        assert {state["domain"] for state in top} == {first, second}
+        assert [state["queued"] for state in top] == sorted((s["queued"] for s in top), reverse=True)
+        assert sum(state["queued"] for state in top) == summary["queued"]
+        longest = top[0]["domain"]
+        assert longest in crawl.command("top", "-n", "1").stdout
+
+        found = inspect(crawl, longest)
+        assert found["state"]["queued"] == sum(found["per_level"].values()) == top[0]["queued"] > 3
+        assert f"https://{traits(web.shape, int(longest[5:10])).home}" in found["robots"]
+
+        said = crawl.command("trim", longest, "--keep", "2").stdout
+        trimmed = (crawl.out / "taken" / f"{longest}.trimmed.txt").read_text().splitlines()
+        assert len(trimmed) == top[0]["queued"] - 2
+        assert f"{longest}: {len(trimmed)} URLs trimmed" in said
+        assert inspect(crawl, longest)["state"]["queued"] == 2
+        assert f"{longest}: {len(trimmed)} URLs included" in crawl.command("include", longest).stdout
+        assert inspect(crawl, longest)["state"]["queued"] == top[0]["queued"]
+
+        seeds = tmp_path / "more.csv"
+        seeds.write_text("".join(f"{i},{domain_name(i)}\n" for i in range(DOMAINS)) + "not a seed\n")
+        done = crawl.command("seed", seeds)
+        assert f"more.csv, line {DOMAINS + 1}:" in done.stderr
+        assert crawl.status()["ledger"]["domains"] == DOMAINS
+
+        summary = crawl.run()
+    assert summary["reason"] == "finished"
+    assert summary["ledger"]["gap"] == 0
+    assert stored.pages(crawl.out) == stored.indexed_pages(crawl.out) == Counter(web.expected().pages)
