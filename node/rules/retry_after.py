@@ -32,13 +32,13 @@ def retry_after_s(values: Iterable[str], now_unix_s: float, cap_s: float) -> flo
         text = value.strip(" \t")
         if _SECONDS.fullmatch(text):
             return min(float(text.lstrip("0")[:_DIGITS_ENOUGH] or "0"), cap_s)
-        moment = _http_date(text, now_unix_s)
+        moment = http_date(text, now_unix_s)
         if moment is not None:
             return min(max(moment - now_unix_s, 0.0), cap_s)
     return None
 
 
-def _http_date(text: str, now_unix_s: float) -> float | None:
+def http_date(text: str, now_unix_s: float) -> float | None:
     """Unix time of an HTTP date (RFC 9110 section 5.6.7), or None."""
     for pattern in _DATES:
         match = pattern.fullmatch(text)

@@ -18,6 +18,7 @@ T = TypeVar("T")
 _PRELUDES = {
     "begin": ("_lib",),
     "beat": ("_lib",),
+    "gateway": ("_lib",),
     "hop": ("_lib", "_seen"),
     "lease": ("_lib",),
     "offer": ("_lib", "_seen"),
