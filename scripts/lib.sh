@@ -92,10 +92,12 @@ need_nginx() {
   fi
 }
 
-# need_documentation: trees of real pages that a test crawls (tests/whole/documentation.py says what is in them).
+# need_documentation: trees of real pages that tests read and crawl (tests/rules/real_pages.py,
+# tests/whole/documentation.py). MILLIARDE_REAL_PAGES=all wants more of them, 670 MB in all.
 need_documentation() {
-  local package
-  for package in python-django-doc libjlha-java-doc-ja gosa-help-de; do
+  local package packages=(apache2-doc gosa-help-de libjlha-java-doc-ja python-django-doc)
+  if [[ ${MILLIARDE_REAL_PAGES:-} == all ]]; then packages+=(postgresql-doc-15 python3.11-doc rust-doc); fi
+  for package in "${packages[@]}"; do
     [[ -d $VENV/deb/$package ]] || step "unpacking $package into $VENV" apt_unpack "$package" \
       || say "no $package: the tests that need it will say so"
   done

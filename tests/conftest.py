@@ -12,6 +12,7 @@ import pytest
 import redis
 
 from tests.redis_server import RedisServer, find_redis_server
+from tests.scores import missed
 
 REPO = Path(__file__).resolve().parent.parent
 
@@ -41,14 +42,21 @@ def shared_data() -> Path:
 
 
 @pytest.fixture
-def score(request: pytest.FixtureRequest) -> Score:
-    """Call as ``score(name, got, of)``: how we did on other people's cases, printed at the end of the run."""
+def score(request: pytest.FixtureRequest) -> Iterator[Score]:
+    """Call as ``score(name, got, of)``: how we did on other people's cases, printed at the end of the run.
+
+    What ``tests/scores.py`` states must come out so; else the test fails, after it has said what it has to.
+    """
+    wrong = []
 
     def record(name: str, got: int, of: int) -> None:
         # A report carries its test's properties home, from xdist's workers too.
         request.node.user_properties.append(("score", (name, got, of)))
+        wrong.append(missed(name, got, of))
 
-    return record
+    yield record
+    if any(wrong):
+        pytest.fail("; ".join(filter(None, wrong)), pytrace=False)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
