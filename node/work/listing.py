@@ -42,9 +42,10 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """A link that is not."""
+    """A link that is not. ``url``: where it leads; None where that can't be fetched, or wasn't looked at."""
 
     position: int
+    url: str | None
     href: str
     refused: str
 
@@ -124,13 +125,14 @@ def _sorted_out(
     left_out: list[LeftOut] = []
     followed: set[str] = set()
     for position, (href, target) in enumerate(targets.items(), 1):
-        verdict = target if isinstance(target, Refusal) else admission.admit(target, -1)
+        url = None if isinstance(target, Refusal) else target
+        verdict = target if url is None else admission.admit(url, -1)
         if href in beyond:
-            left_out.append(LeftOut(position, href, beyond[href]))
+            left_out.append(LeftOut(position, url, href, beyond[href]))
         elif isinstance(verdict, Refusal):
-            left_out.append(LeftOut(position, href, verdict.value))
+            left_out.append(LeftOut(position, url, href, verdict.value))
         elif target in followed:
-            left_out.append(LeftOut(position, href, REPEATED))
+            left_out.append(LeftOut(position, url, href, REPEATED))
         else:
             followed.add(target)
             links.append(Link(position, target, href))

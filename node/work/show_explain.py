@@ -93,7 +93,7 @@ def links(found: Listing, *, as_json: bool) -> None:
         )
     )
     lines = [(each.position, each.url) for each in found.links]
-    lines += [(each.position, f"- {each.refused}: {each.href!r}") for each in found.left_out]
+    lines += [(each.position, f"- {each.refused}: {each.url or repr(each.href)}") for each in found.left_out]
     for position, text in sorted(lines):
         sys.stdout.write(f"{position:8}   {text}\n")
     for reason in sorted({each.refused for each in found.left_out}):

@@ -50,10 +50,10 @@ def test_everything_about_a_page() -> None:
             {"position": 6, "url": "http://other.test/?%C3%A9=%7e", "href": "http://other.test/?é=%7e"},
         ],
         "left_out": [
-            {"position": 2, "href": "mailto:a@h.test", "refused": "scheme"},
-            {"position": 3, "href": "2", "refused": "nofollow"},
-            {"position": 4, "href": "//h.test/b/1", "refused": "repeated"},
-            {"position": 5, "href": "http://a..test/", "refused": "bad_host"},
+            {"position": 2, "url": None, "href": "mailto:a@h.test", "refused": "scheme"},
+            {"position": 3, "url": None, "href": "2", "refused": "nofollow"},
+            {"position": 4, "url": "http://h.test/b/1", "href": "//h.test/b/1", "refused": "repeated"},
+            {"position": 5, "url": None, "href": "http://a..test/", "refused": "bad_host"},
         ],
     }
 
