@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterable, Iterator
@@ -25,6 +26,8 @@ from node.work.local import TICK_S, LocalNode, data_lock
 from node.work.progress import Progress, show_summary
 from node.work.recovery import take_over_absent
 from node.work.redis_server import socket_path
+from node.work.summary import human_bytes
+from node.work.watch import port_is_free
 
 FLEET_FETCHERS, FLEET_PARSERS = 9, 6
 """The fleet's split of 16 cores, whose ratio smaller machines follow."""
@@ -71,18 +74,31 @@ def _settings(plan: Plan) -> Settings:
     return settings_of.build(tree, "the settings")
 
 
-def _prepare(settings: Settings) -> Path:
-    """Make the folders and write the settings where the children read them."""
+def _make_folders(settings: Settings) -> None:
+    """Make the folders, and see that there is room in them."""
     try:
         for folder in (settings.data, settings.warc_folder, settings.log_folder, settings.data / "run"):
             folder.mkdir(parents=True, exist_ok=True)
-        path = settings.data / CONFIG
-        fresh = path.with_suffix(".toml.new")
+        free = shutil.disk_usage(settings.data).free
+    except OSError as error:
+        raise DiskError(f"{settings.data} can't be written: {error.strerror}") from None
+    reserve = settings.archive.disk_reserve_bytes
+    if free < reserve:
+        raise DiskError(
+            f"{settings.data}: {human_bytes(free)} are free, and nothing is fetched while that is less than "
+            f"{human_bytes(reserve)}: make room, or lower archive.disk_reserve_bytes"
+        )
+
+
+def _write_config(settings: Settings) -> None:
+    """Write the settings where the children read them, once it is sure that this is our crawl."""
+    path = settings.data / CONFIG
+    fresh = path.with_suffix(".toml.new")
+    try:
         fresh.write_text(settings_of.dump(settings), encoding="utf-8")
         fresh.replace(path)
     except OSError as error:
-        raise DiskError(f"{settings.data} can't be written: {error.strerror}") from None
-    return path
+        raise DiskError(f"{path} can't be written: {error.strerror}") from None
 
 
 def _seeds(plan: Plan) -> Iterator[Seed | Junk]:
@@ -121,12 +137,13 @@ def run(plan: Plan) -> dict[str, object]:
         next(iter(seed.read(path)), None)  # says at once if it can't be read
     interrupt = _Interrupt()
     interrupt.install()
-    config = _prepare(settings)
+    _make_folders(settings)
     fetchers, parsers = default_split(os.cpu_count() or 1)
     with data_lock(settings), Progress() as progress:
+        port_is_free(settings)
         node = LocalNode(
             settings,
-            config,
+            settings.data / CONFIG,
             fetchers=plan.fetchers or fetchers,
             parsers=plan.parsers or parsers,
             watch=True,
@@ -158,6 +175,7 @@ class _Crawl:
 
     def run(self) -> dict[str, object]:
         begun = self.node.start()
+        _write_config(self.settings)
         self._announce(begun.how)
         if begun.how != "first":
             asyncio.run(take_over_absent(self.settings, self.node.fetchers))
@@ -251,6 +269,9 @@ class _Crawl:
             return "finished"
         if look.control.get("pause"):
             self.progress.note = f"paused: {look.control['pause']}"
+            return None
+        if any(report.waiting == "disk_low" for report in look.procs.values()):
+            self.progress.note = f"waiting for room on the disk of {self.settings.data}"
             return None
         self.progress.note = ""
         last_work_ms = max(begun_ms, look.count("last_lease"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -25,6 +26,7 @@ from node.work import process
 from node.work.process import StopFlag
 
 EVERY_S = 1.0
+_LET_GO_S = 2.0
 ADVICE_OVER_S = 10.0
 
 _COUNTERS = (
@@ -144,6 +146,32 @@ def _window(before: Snapshot, after: Snapshot) -> Window:
     )
 
 
+def port_is_free(settings: Settings) -> None:
+    """See, before a node is started, that its metrics can be served. Raises ``InUseError``.
+
+    The watch of a crawl that was killed a moment ago gets the time to follow it.
+    """
+    give_up = time.monotonic() + _LET_GO_S
+    address = settings.watch.host, settings.watch.port
+    while True:
+        try:
+            family = socket.getaddrinfo(*address)[0][0]
+            with socket.create_server(address, family=family):
+                return
+        except OSError as error:
+            if time.monotonic() > give_up:
+                raise _taken(settings, error) from None
+            time.sleep(0.1)
+
+
+def _taken(settings: Settings, error: OSError) -> InUseError:
+    watch = settings.watch
+    return InUseError(
+        f"metrics can't be served on {watch.host}:{watch.port} ({error.strerror}): "
+        f"choose another watch.port, or 0 for any"
+    )
+
+
 class Watch:
     """One per node."""
 
@@ -176,10 +204,7 @@ class Watch:
         try:
             server, _thread = start_http_server(watch.port, watch.host, registry)
         except OSError as error:
-            raise InUseError(
-                f"metrics can't be served on {watch.host}:{watch.port} ({error.strerror}): "
-                f"choose another watch.port, or 0 for any"
-            ) from None
+            raise _taken(self.settings, error) from None
         self.port = server.server_port
 
     def _meet(self) -> None:
