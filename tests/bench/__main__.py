@@ -13,7 +13,7 @@ from typing import Any
 from node.errors import ExitCode, MilliardeError
 from tests.bench import crawls, figures, frontier, machine, report, stages
 from tests.bench.crawls import REPO, Run, Side
-from tests.bench.per_run import Raw, per_cpu_second
+from tests.bench.per_run import BASELINE, Raw, per_cpu_second
 from tests.bench.plan import DEFAULT, FULL, IN_FLIGHT, PER_DOMAIN, QUICK, SEED, Plan
 from tests.bench.processes import RunError
 from tests.bench.served import Web
@@ -129,8 +129,7 @@ def _measure(plan: Plan, args: argparse.Namespace) -> None:
 def _starts(web: Web, work: Path) -> Iterator[Run]:
     """What a start costs, either side."""
     yield _told(crawls.ours(web, work, start_only=True))
-    for side in ("scrapy-lxml", "scrapy-selectolax"):
-        yield _told(crawls.scrapy(web, work, side, start_only=True))
+    yield _told(crawls.scrapy(web, work, BASELINE, start_only=True))
 
 
 def _runs(web: Web, work: Path, plan: Plan) -> Iterator[Run]:

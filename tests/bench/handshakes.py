@@ -7,7 +7,7 @@ import asyncio
 from node.rules.entry import Entry, Lease
 from node.settings import Settings
 from node.work.fetcher import Fetcher
-from node.work.http import Client, Fetched
+from node.work.http import Fetched, Fetching
 from node.work.process import Stop
 from node.work.wire import new_client
 from tests.bench.laps import VISIT, Laps
@@ -15,17 +15,15 @@ from tests.bench.plan import IN_FLIGHT
 from tests.bench.processes import RunError
 from tests.bench.served import Web
 
-_ROUNDS = 4
 
-
-async def measure(settings: Settings, web: Web, laps: Laps) -> int:
+async def measure(settings: Settings, web: Web, laps: Laps, rounds: int) -> int:
     """Fetch home pages of all domains, each twice by a client that is new to them; how many first visits."""
     fetcher = Fetcher(settings, 2, Stop())
     first_visits = 0
-    for _round in range(_ROUNDS):
-        client = new_client(settings)
+    for _round in range(rounds):
+        client = new_client(settings, fetcher.store)
 
-        async def fetch(host: str, client: Client = client) -> Fetched:
+        async def fetch(host: str, client: Fetching = client) -> Fetched:
             return await client.fetch(f"https://{host}/", deadline_s=30.0, max_wire_bytes=1 << 20)
 
         for visit in ("full handshake", "resumed"):

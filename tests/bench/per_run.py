@@ -101,7 +101,7 @@ def ratios(raw: Raw, side: Side, *, without_start: bool = False) -> list[float]:
 
 
 def starts_of(raw: Raw) -> dict[str, Run]:
-    """Per side the median start. A crawl by Scrapy starts as the fetch alone does."""
+    """Per side the median start. Scrapy starts alike whatever it does then."""
     by_side: dict[str, list[Run]] = {}
     for run in raw.starts:
         by_side.setdefault(run.side, []).append(run)

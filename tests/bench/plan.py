@@ -27,12 +27,15 @@ class Plan:
     false_probes: int
     """URLs never seen that each of their filters is asked for."""
     stage_pages: int
+    """Pages to note the stages of, after the first few of each domain."""
+    handshake_rounds: int
+    """How often the home pages of all domains are fetched for the handshakes' sake, twice each."""
 
     @property
     def pages(self) -> int:
         return self.domains * self.pages_per_domain
 
 
-QUICK = Plan("quick", 40, 25, 1, False, 60, 1_000, 400)
-DEFAULT = Plan("default", 120, 42, 2, False, 150, 2_000, 1_500)
-FULL = Plan("full", 120, 42, 5, True, 300, 3_000, 3_000)
+QUICK = Plan("quick", 40, 25, 1, False, 40, 1_500, 400, 2)
+DEFAULT = Plan("default", 120, 42, 2, False, 150, 2_000, 2_000, 4)
+FULL = Plan("full", 120, 42, 5, True, 300, 3_000, 4_000, 8)
