@@ -114,6 +114,10 @@ class Parser(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """A decoded page is cut here before it is parsed."""
     max_links_per_page: int = 500
     """Distinct links taken from one page; the rest is counted as ``links_cap``."""
+    follow_canonical: bool = False
+    """Follow ``link rel=canonical``, too."""
+    follow_next: bool = False
+    """Follow ``link rel=next``, too."""
     claim_after_s: float = 60.0
     """A page another parser has held this long is taken over."""
     max_deliveries: int = 3

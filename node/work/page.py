@@ -21,6 +21,7 @@ class PageReader:
     def __init__(self, settings: Settings, archive: ArchiveReader, tally: Tally) -> None:
         self._max_page_bytes = settings.parser.max_page_bytes
         self._max_links = settings.parser.max_links_per_page
+        self._follow = [name for name in ("canonical", "next") if getattr(settings.parser, f"follow_{name}")]
         self._max_wire_bytes = settings.fetcher.max_wire_bytes
         self._token = settings.identity.token
         self._archive = archive
@@ -40,6 +41,7 @@ class PageReader:
             robots_tags=every(stored.headers, b"x-robots-tag"),
             token=self._token,
             max_links=self._max_links,
+            follow=self._follow,
         )
         count = self._tally.add
         if reading.noindex:
