@@ -32,7 +32,7 @@ from node.rules.domain import PSL_VERSION
 from node.settings import Settings
 from node.store import keys
 from node.store.clock import Clock, boot_id, boottime_ms, wall_ms
-from node.store.scripts import Verb, all_scripts
+from node.store.scripts import Verb, all_scripts, script
 
 T = TypeVar("T")
 
@@ -73,6 +73,11 @@ def _begin(settings: Settings, run_id: str, grace_ms: int) -> Verb[Begun]:
             raise OtherCrawlError(
                 f"this Redis holds a crawl of layout {answer[1].decode()}, this version knows "
                 f"{keys.SCHEMA}: use the version it was begun with, or a new folder"
+            )
+        if kind == b"damaged":
+            raise StoreError(
+                f"this Redis is damaged: {answer[1].decode()} is a {answer[2].decode()}, and we make none "
+                "of it; use a new folder, or a backup"
             )
         if kind == b"other":
             theirs = answer[1].decode()
@@ -159,10 +164,12 @@ class Store(_Common):
 
     def _meet(self) -> Begun:
         run_id = info_of(self.redis.execute_command("INFO", "server"))["run_id"]
-        for each in all_scripts():
-            self.redis.script_load(each.source)
+        # The rest only once it has begun: else another process that is back could lease before `epoch` moved.
+        self.redis.script_load(script("begin").source)
         verb = _begin(self.settings, run_id, GRACE_MS)
         begun = verb.decode(self.redis.execute_command(*verb.command()))
+        for each in all_scripts():
+            self.redis.script_load(each.source)
         self._met(run_id, begun)
         return begun
 
@@ -215,10 +222,11 @@ class AsyncStore(_Common):
     async def _meet(self) -> Begun:
         async with self._beginning:
             run_id = info_of(await self.redis.execute_command("INFO", "server"))["run_id"]
-            for each in all_scripts():
-                await self.redis.script_load(each.source)
+            await self.redis.script_load(script("begin").source)  # then the rest: see Store
             verb = _begin(self.settings, run_id, GRACE_MS)
             begun = verb.decode(await self.redis.execute_command(*verb.command()))
+            for each in all_scripts():
+                await self.redis.script_load(each.source)
             self._met(run_id, begun)
             return begun
 

@@ -6,9 +6,12 @@ it out. Shapes of arguments and answers stand in the header of each script.
 
 from __future__ import annotations
 
+import sys
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -110,6 +113,7 @@ class Frontier:
         self.max_delay_ms = round(crawl.max_delay_s * 1000)
         self.lease_ms = round(settings.lease_s * 1000)
         self.spool_floor = settings.spool.floor
+        self.later_max = keys.LATER_MAX
         self._crawl = crawl
         cap = budget.queue_cap(crawl.max_urls_per_domain, crawl.delay_s, crawl.horizon_s)
         self.life_cap = budget.life_cap(cap)
@@ -144,11 +148,21 @@ class Frontier:
             self._wire_plan,
             returning,
         ]
-        groups = list(groups)
-        wire = [[g.domain, g.lane, g.first_due_ms, g.entries] for g in groups]
-        slots = b"".join(g.slots for g in groups)
+        wire: list[list[object]] = []
+        entries: list[str] = []
+        slots = bytearray()
+        for group in groups:
+            wire.append([group.domain, str(group.lane), group.first_due_ms, len(group.entries)])
+            entries += group.entries
+            slots += group.slots
+        joined = "".join(entries)
+        lengths = map(len, entries if joined.isascii() else [entry.encode() for entry in entries])
+        ends = array("I", accumulate(lengths))
+        if sys.byteorder == "big":
+            ends.byteswap()
         ids = [each.decode() for each in acks]
-        return Verb("offer", (now_ms, _pack(options), _pack(ids), _pack(wire), slots), _offered)
+        args = (now_ms, _pack(options), _pack(ids), _pack(wire), joined, ends.tobytes(), bytes(slots))
+        return Verb("offer", args, _offered)
 
     def lease(self, now_ms: int, tag: str, lanes: Sequence[int], want: int, start: int) -> Verb[Leased]:
         """Ask for up to ``want`` URLs of ``lanes``, beginning with lane number ``start`` of them."""
@@ -158,12 +172,13 @@ class Frontier:
             now, reason, next_due = answer[:3]
             expiry = now + lease_ms
             leases = [
-                parse_lease(answer[i + 2].decode(), answer[i], expiry, answer[i + 1])
+                parse_lease(answer[i + 2].decode(), int(answer[i]), expiry, answer[i + 1])
                 for i in range(3, len(answer), 3)
             ]
             return Leased(now, reason.decode(), next_due, leases)
 
-        options = [tag, want, lease_ms, self.base_delay_ms, list(lanes), start, self.spool_floor]
+        lane_names = [str(lane) for lane in lanes]
+        options = [tag, want, lease_ms, self.base_delay_ms, lane_names, start, self.spool_floor]
         return Verb("lease", (now_ms, _pack(options)), decode)
 
     def settle(
@@ -173,13 +188,13 @@ class Frontier:
         options = [
             self.base_delay_ms,
             self.max_delay_ms,
-            keys.LATER_MAX,
+            self.later_max,
             self._crawl.retire_after,
             jitter,
         ]
         wire = [
             [
-                r.lease.lane,
+                str(r.lease.lane),
                 r.lease.member,
                 r.kind,
                 r.outcome,

@@ -20,7 +20,7 @@ serial               string  makes lease tokens unique
 ready:{lane}         zset    domain -> due (ms); one member per workable domain
 later:{lane}         zset    URLs with a time of their own; at most ``LATER_MAX``
 leases:{lane}        zset    lease -> expiry (ms); bounded by what fetchers ask for
-d:{domain}           hash    state of one domain (fields: see ``lua/_lib.lua``)
+d:{domain}           string  state of one domain, packed (``domain_record.py``)
 q:{level}:{domain}   list    URLs waiting; the levels together at most the domain's cap
 s:{layer}:{domain}   string  one layer of the seen filter; bounded by the budget
 robots:{domain}      hash    origin -> robots rules; at most ``max_origins_per_domain``

@@ -20,6 +20,7 @@ _PRELUDES = {
     "beat": ("_lib",),
     "gateway": ("_lib",),
     "hop": ("_lib", "_seen"),
+    "inspect": ("_lib",),
     "lease": ("_lib",),
     "offer": ("_lib", "_seen"),
     "reap": ("_lib",),

@@ -14,11 +14,12 @@ from node.errors import DiskError, InputError
 from node.rules import url as urls
 from node.rules.domain import registrable
 from node.rules.entry import unpack
+from node.rules.pace import Limits
 from node.rules.refusal import Refusal
 from node.rules.shard import lane_of
 from node.rules.url import dedup_key
 from node.settings import Settings
-from node.store import keys, robots_cache
+from node.store import domain_record, keys, robots_cache
 from node.store.connection import Store
 from node.store.frontier import Frontier, Group
 
@@ -205,24 +206,21 @@ class DomainState:
     retired: bool
 
 
-_FIELDS = ("q", "l", "f", "a", "g", "m", "w", "x", "due", "gone")
-
-
-def _state(domain: str, values: list[bytes | None], base_ms: int, now_ms: int) -> DomainState:
-    q, later, f, a, g, m, w, x, due, gone = (None if v is None else v.decode() for v in values)
-    crawl_delay = int(float(m or 0))
+def _state(domain: str, packed: bytes, base_ms: int, now_ms: int) -> DomainState:
+    record = domain_record.unpack(packed)
+    limits = Limits(base_ms, 0)
     return DomainState(
         domain,
-        queued=int(q or 0),
-        later=int(later or 0),
-        leased=int(f or 0),
-        admitted=int(a or 0),
-        delay_ms=max(base_ms, crawl_delay, int(float(g or 0))),
-        crawl_delay_ms=crawl_delay,
-        width=float(w) if w else (1.0 if base_ms else 4.0),
-        unreachable=int(x or 0),
-        due_in_ms=int(float(due or 0)) - now_ms,
-        retired=gone is not None,
+        queued=record.queued,
+        later=record.later,
+        leased=record.leased,
+        admitted=record.admitted,
+        delay_ms=record.pace.delay_ms(limits),
+        crawl_delay_ms=max(0, record.crawl_delay_ms),
+        width=record.width / 1000 if record.pace.visits_at_once(limits) > 1 else 1.0,
+        unreachable=record.unreachable,
+        due_in_ms=int(record.due_ms) - now_ms,
+        retired=bool(record.gone),
     )
 
 
@@ -243,8 +241,8 @@ def top(store: Store, frontier: Frontier, most: int) -> list[DomainState]:
 
 
 def _states(store: Store, domains: list[str], base_ms: int, now_ms: int) -> list[DomainState]:
-    answers = store.calls([], extra=[("HMGET", keys.domain(domain), *_FIELDS) for domain in domains])
-    return [_state(d, values, base_ms, now_ms) for d, values in zip(domains, answers, strict=True)]
+    answers = store.calls([], extra=[("GET", keys.domain(domain)) for domain in domains])
+    return [_state(d, packed, base_ms, now_ms) for d, packed in zip(domains, answers, strict=True) if packed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,10 +264,10 @@ def inspect(store: Store, frontier: Frontier, name: str) -> Inspection:
     lane = lane_of(domain)
     now = store.now_ms()
     levels = range(keys.LEVELS)
-    values, owner, member, origins, *queues = store.calls(
+    packed, owner, member, origins, *queues = store.calls(
         [],
         extra=[
-            ("HMGET", keys.domain(domain), *_FIELDS),
+            ("GET", keys.domain(domain)),
             ("HGET", keys.LANES, str(lane)),
             ("SISMEMBER", keys.EXCLUDED, domain),
             ("HGETALL", keys.robots(domain)),
@@ -277,12 +275,12 @@ def inspect(store: Store, frontier: Frontier, name: str) -> Inspection:
             *(("LRANGE", keys.queue(level, domain), "0", "4") for level in levels),
         ],
     )
-    if all(value is None for value in values):
+    if packed is None:
         raise InputError(f"the frontier knows nothing of {domain}")
     lengths, heads = queues[: keys.LEVELS], queues[keys.LEVELS :]
     origins = dict(zip(origins[::2], origins[1::2], strict=True))
     return Inspection(
-        _state(domain, values, frontier.base_delay_ms, now),
+        _state(domain, packed, frontier.base_delay_ms, now),
         lane,
         served_by=f"fetcher {owner.decode().partition('.')[0]}" if owner else "nobody",
         excluded=bool(member),

@@ -1,96 +1,183 @@
--- Prelude of every verb: the clock, the counters, the place of a domain in `ready`.
+-- Prelude of every verb. A verb reads and decides first, and writes at its end, in `commit`; so a
+-- bad argument or a key of the wrong type stops it before anything has changed.
 -- Redis is private to the node, so verbs build key names from their data (docs/decisions).
 --
--- d:{domain} fields  q queued in lists · l waiting in `later` · f leases out · a admitted in life
---                    due next visit (ms) · g adapted delay (ms) · m Crawl-delay (ms) · w width
---                    x unreachable in a row · t retry tokens · s seen layers · n URLs in the newest
---                    gone 'retired' once the domain was given up
--- queue entry        level, depth, state (one character each, 48 + value), then the URL
--- state              tries (0-3) + 4 * reaped (0-3) + 16 * bare
--- lease              "token hops domain entry" in leases:{lane}, scored by its expiry (ms)
+-- queue entry  level, depth, state (one character each, 48 + value), then the URL
+-- state        tries (0-3) + 4 * reaped (0-3) + 16 * bare
+-- lease        "token hops domain entry" in leases:{lane}, scored by its expiry (ms);
+--              token "fetcher.instance.serial"
 
-local LEVELS = 8
+local LEVELS, LANES = 8, 64
+local call = redis.call
+
+local base_delay = 0   -- set by the verbs that place domains
+local moved_clock      -- the clock's new value, if it moved
 
 -- The greatest time any caller has shown; a stale caller or a clock set back can't shorten a gap.
 local function clock(argument)
   local now = tonumber(argument)
-  local stored = tonumber(redis.call('GET', 'clock') or 0)
-  if stored > now then return stored end
-  if now > stored then redis.call('SET', 'clock', string.format('%.0f', now)) end
-  return now
-end
-
-local ledger = {}
-
-local function count(name, by)
-  ledger[name] = (ledger[name] or 0) + by
-end
-
--- Writes what `count` gathered. Called once, last.
-local function close_ledger()
-  for name, by in pairs(ledger) do
-    if by ~= 0 then redis.call('HINCRBY', 'ledger', name, by) end
+  if not (now and now >= 0 and now < 1e15) then   -- also NaN
+    error('no time in ms: ' .. tostring(argument), 0)
   end
+  now = math.floor(now)
+  local stored = tonumber(call('GET', 'clock') or 0)
+  if stored >= now then return stored end
+  moved_clock = now
+  return now
 end
 
 local function number(value, default)
   return tonumber(value or nil) or default
 end
 
-local function level_of(entry)
-  return string.byte(entry, 1) - 48
+local ledger, outcomes = {}, {}
+
+local function count(name, by)
+  ledger[name] = (ledger[name] or 0) + by
 end
 
--- I2: a domain is in `ready` iff it has queued URLs and free width.
-local function place(lane, domain, queued, leases, width, due)
-  if queued > 0 and leases < width then
-    redis.call('ZADD', 'ready:' .. lane, due, domain)
-  else
-    redis.call('ZREM', 'ready:' .. lane, domain)
+local function level_of(entry)
+  local level = (string.byte(entry, 1) or 0) - 48
+  if level < 0 or level >= LEVELS then error('no queue entry: ' .. entry, 0) end
+  return level
+end
+
+-- A command with any number of arguments, in pieces that fit Lua's stack. Pairs stay together.
+local function in_pieces(command, key, list)
+  for first = 1, #list, 1000 do
+    call(command, key, unpack(list, first, math.min(first + 999, #list)))
   end
 end
 
--- With a delay one visit at a time; without, the adapted width.
-local function width_of(base_delay, stored)
-  if base_delay > 0 then return 1 end
-  return math.floor(number(stored, 4))
+-- Adds to the list under `key` in `lists`.
+local function gather(lists, key, value)
+  local list = lists[key]
+  if list then
+    list[#list + 1] = value
+  else
+    lists[key] = { value }
+  end
+end
+
+-- Domains ------------------------------------------------------------------------------------
+
+-- d:{domain}, 37 bytes; store/domain_state.py reads the same.
+--   due next visit (ms) · q queued in lists · l waiting in `later` · a admitted in life
+--   g slowed to this delay (ms), 0 = not slowed · m Crawl-delay (ms), -1 until robots.txt was read
+--   f leases out · w width, thousandths · x unreachable in a row · t retry tokens, tenths
+--   gone 1 once the domain was given up
+local STATE = '<di4i4i4i4i4i2i2i2i2B'
+local domains = {}
+
+-- One visit at a time where there is a delay, ours or the site's; else the adapted width.
+local function width_of(domain)
+  if base_delay > 0 or domain.m > 0 then return 1 end
+  return math.floor(domain.w / 1000)
 end
 
 -- The delay in force: the adapted one, never under the base and the site's own Crawl-delay.
-local function delay_of(base_delay, crawl_delay, adapted)
-  return math.max(base_delay, number(crawl_delay, 0), number(adapted, 0))
+local function delay_of(domain)
+  return math.max(base_delay, domain.m, domain.g)
 end
 
--- Puts a URL back at the front of its level.
-local function to_front(domain, entry)
-  redis.call('LPUSH', 'q:' .. level_of(entry) .. ':' .. domain, entry)
+-- I2: a domain is in `ready`, at its due time, iff it has queued URLs and free width.
+local function ready_at(domain)
+  return domain.q > 0 and domain.f < width_of(domain) and domain.due
+end
+
+-- A domain's state, read once; change its fields and `commit` writes it.
+local function open(name, lane)
+  local domain = domains[name]
+  if domain then return domain end
+  local packed = call('GET', 'd:' .. name)
+  local due, q, l, a, g, m, f, w, x, t, gone = 0, 0, 0, 0, 0, -1, 0, 4000, 0, 20, 0
+  if packed then due, q, l, a, g, m, f, w, x, t, gone = struct.unpack(STATE, packed) end
+  domain = { name = name, lane = lane, packed = packed, due = due, q = q, l = l, a = a, g = g, m = m, f = f,
+    w = w, x = x, t = t, gone = gone, was_ready_at = false }
+  if packed then domain.was_ready_at = ready_at(domain) end
+  domains[name] = domain
+  return domain
+end
+
+-- What is to be written ----------------------------------------------------------------------
+
+local closed, leased = {}, {}      -- lane -> leases; lane -> expiry, lease, ...
+local queued = {}                  -- command, list, entry, ...
+local emptied = {}                 -- lists to delete, of domains given up
+
+-- command: LPUSH for the front of its level, RPUSH for the end
+local function enqueue(domain, entry, command)
+  local list = 'q:' .. level_of(entry) .. ':' .. domain.name
+  call('LLEN', list)   -- raises now if it is no list
+  queued[#queued + 1] = command
+  queued[#queued + 1] = list
+  queued[#queued + 1] = entry
+  domain.q = domain.q + 1
+  count('queued', 1)
 end
 
 -- Closes a lease nobody settled: the URL returns to the front, the domain owes what the visit
 -- could have sent (the page and each hop it had registered). At the fourth time the URL itself
 -- is taken to be the cause and dropped.
-local function reap(lane, member, now, base_delay)
-  if redis.call('ZREM', 'leases:' .. lane, member) == 0 then return end
-  local hops, domain, entry = string.match(member, '^%S+ (%d+) (%S+) (.+)$')
-  local key = 'd:' .. domain
-  local d = redis.call('HMGET', key, 'q', 'f', 'w', 'due', 'g', 'm', 'gone')
-  local queued, leases = number(d[1], 0), number(d[2], 0) - 1
-  local delay = delay_of(base_delay, d[6], d[5])
-  local due = math.max(number(d[4], 0), now + delay * (1 + tonumber(hops)))
+local function reap(lane, lease, now)
+  local hops, name, entry = string.match(lease, '^%S+ (%d+) (%S+) (.+)$')
+  local domain = open(name, lane)
   local state = string.byte(entry, 3) - 48
-  local reaped = math.floor(state / 4) % 4
+  gather(closed, lane, lease)
   count('leased', -1)
   count('reaped', 1)
-  if d[7] then
+  domain.f = domain.f - 1
+  domain.due = math.max(domain.due, now + delay_of(domain) * (1 + hops))
+  if domain.gone == 1 then
     count('drop:dead_host', 1)
-  elseif reaped == 3 then
+  elseif math.floor(state / 4) % 4 == 3 then
     count('drop:poison', 1)
   else
-    entry = string.sub(entry, 1, 2) .. string.char(48 + state + 4) .. string.sub(entry, 4)
-    to_front(domain, entry)
-    queued = queued + 1
-    count('queued', 1)
+    enqueue(domain, string.sub(entry, 1, 2) .. string.char(48 + state + 4) .. string.sub(entry, 4), 'LPUSH')
   end
-  redis.call('HSET', key, 'q', queued, 'f', leases, 'due', string.format('%.0f', due))
-  place(lane, domain, queued, leases, width_of(base_delay, d[3]), due)
+end
+
+-- Opens the way for all that follows. Redis at `maxmemory` refuses a script's commands that need
+-- memory, unless the script has written already; what takes URLs out must not be stopped by that.
+local function pass_at_maxmemory()
+  call('DEL', 'gate')   -- never exists
+end
+
+local function save(domain)
+  local packed = struct.pack(STATE, domain.due, domain.q, domain.l, domain.a, domain.g, domain.m, domain.f,
+    domain.w, domain.x, domain.t, domain.gone)
+  if packed ~= domain.packed then call('SET', 'd:' .. domain.name, packed) end
+end
+
+-- Writes everything, leases that end first, counters last, and forgets it.
+local function commit()
+  pass_at_maxmemory()
+  for lane, leases in pairs(closed) do in_pieces('ZREM', 'leases:' .. lane, leases) end
+  for lane, list in pairs(leased) do in_pieces('ZADD', 'leases:' .. lane, list) end
+  for i = 1, #queued, 3 do call(queued[i], queued[i + 1], queued[i + 2]) end
+  for i = 1, #emptied do call('DEL', emptied[i]) end
+  local enter, quit = {}, {}
+  for name, domain in pairs(domains) do
+    save(domain)
+    local at = ready_at(domain)
+    if at ~= domain.was_ready_at then
+      if at then
+        local list = enter[domain.lane] or {}
+        enter[domain.lane] = list
+        list[#list + 1] = at % 1 == 0 and string.format('%d', at) or at   -- %d is the fast way
+        list[#list + 1] = name
+      else
+        gather(quit, domain.lane, name)
+      end
+    end
+  end
+  for lane, list in pairs(enter) do in_pieces('ZADD', 'ready:' .. lane, list) end
+  for lane, list in pairs(quit) do in_pieces('ZREM', 'ready:' .. lane, list) end
+  for name, by in pairs(ledger) do
+    if by ~= 0 then call('HINCRBY', 'ledger', name, by) end
+  end
+  for name, by in pairs(outcomes) do call('HINCRBY', 'outcomes', name, by) end
+  if moved_clock then call('SET', 'clock', moved_clock) end
+  ledger, outcomes, domains = {}, {}, {}
+  closed, leased, queued, emptied, moved_clock = {}, {}, {}, {}, nil
 end

@@ -3,85 +3,93 @@
 -- A layer is a string of 64-bit blocks, s:{layer}:{domain}. A URL is `rounds` times 12 bytes
 -- '<III': selector, low mask, high mask. It is in a layer if in each round the block
 -- selector % blocks has all bits of the mask. rules/seen.py derives sizes and error.
--- plan: { rounds, { { capacity, blocks }, ... } }, smallest layer first.
+-- plan: { rounds, { { capacity, blocks }, ... } }, smallest layer first. Whatever is admitted in a
+-- domain's life is marked, once; so that number says which layer is the newest, and how full it is.
 
-local WHOLE_BYTES = 16384  -- a layer up to this size is read once, a larger one block by block
+local halves, band, bor = struct.unpack, bit.band, bit.bor
 
 local Seen = {}
 Seen.__index = Seen
 
--- layers: how many layers the domain has; newest: URLs in its last one.
-local function open_seen(domain, plan, layers, newest)
-  return setmetatable({
-    domain = domain, rounds = plan[1], sizes = plan[2], layers = layers, newest = newest,
-    whole = {}, changed = {},
-  }, Seen)
+-- admitted: URLs in the filter; looks: about how many will be looked up in this call.
+local function open_seen(name, plan, admitted, looks)
+  local sizes = plan[2]
+  local newest, urls = admitted > 0 and 1 or 0, admitted
+  while newest > 0 and newest < #sizes and urls > sizes[newest][1] do
+    urls = urls - sizes[newest][1]
+    newest = newest + 1
+  end
+  local layers = {}
+  for layer = 1, newest do
+    local blocks = sizes[layer][2]
+    local key = 's:' .. layer .. ':' .. name
+    -- read whole where that is cheaper than block by block: a look costs what a kilobyte does
+    layers[layer] = { key = key, blocks = blocks, marks = false,
+      whole = looks * 1000 > blocks * 8 and call('GET', key) or false }
+  end
+  return setmetatable({ name = name, rounds = plan[1], sizes = sizes, layers = layers, newest = newest,
+    urls = urls }, Seen)
 end
 
-function Seen:block(layer, block)
-  local changed = self.changed[layer]
-  local pair = changed and changed[block]
-  if pair then return pair[1], pair[2] end
-  local key = 's:' .. layer .. ':' .. self.domain
-  local whole = self.whole[layer]
-  if whole == nil then
-    if self.sizes[layer][2] * 8 <= WHOLE_BYTES then
-      whole = redis.call('GET', key) or ''
-    else
-      whole = false
-    end
-    self.whole[layer] = whole
-  end
-  if whole then return struct.unpack('<i4i4', whole, block * 8 + 1) end
-  return struct.unpack('<i4i4', redis.call('GETRANGE', key, block * 8, block * 8 + 7), 1)
+-- The two halves of a block.
+local function block_of(layer, block)
+  local mark = layer.marks and layer.marks[block]
+  if mark then return mark[1], mark[2] end
+  if layer.whole then return halves('<i4i4', layer.whole, block * 8 + 1) end
+  if layer.begun then return 0, 0 end
+  return halves('<i4i4', call('GETRANGE', layer.key, block * 8, block * 8 + 7))
 end
 
 -- slots: the packed URLs; at: 0-based offset of this one.
 function Seen:has(slots, at)
-  for layer = self.layers, 1, -1 do
-    local blocks = self.sizes[layer][2]
-    local found = true
-    for round = 0, self.rounds - 1 do
-      local selector, low, high = struct.unpack('<I4I4I4', slots, at + round * 12 + 1)
-      local have_low, have_high = self:block(layer, selector % blocks)
-      if bit.band(bit.bnot(have_low), low) ~= 0 or bit.band(bit.bnot(have_high), high) ~= 0 then
-        found = false
-        break
+  local last = at + self.rounds * 12
+  for newest = self.newest, 1, -1 do
+    local layer = self.layers[newest]
+    local from = at + 1
+    while from < last do
+      local selector, low, high = halves('<I4i4i4', slots, from)
+      local have_low, have_high
+      if layer.whole and not layer.marks then   -- nearly always
+        have_low, have_high = halves('<i4i4', layer.whole, selector % layer.blocks * 8 + 1)
+      else
+        have_low, have_high = block_of(layer, selector % layer.blocks)
       end
+      if band(have_low, low) ~= low or band(have_high, high) ~= high then break end
+      from = from + 12
     end
-    if found then return true end
+    if from > last then return true end
   end
   return false
 end
 
 -- Room for one more? False once the plan's last layer is full.
 function Seen:room()
-  return self.layers < #self.sizes or self.newest < self.sizes[self.layers][1]
+  return self.newest < #self.sizes or self.urls < self.sizes[self.newest][1]
 end
 
+-- Marks a URL; `write` brings the marks to Redis. After a full layer the next, larger one begins.
 function Seen:add(slots, at)
-  if self.layers == 0 or self.newest >= self.sizes[self.layers][1] then
-    self.layers = self.layers + 1
-    self.newest = 0
-    local bytes = self.sizes[self.layers][2] * 8
-    redis.call('SETRANGE', 's:' .. self.layers .. ':' .. self.domain, bytes - 1, '\0')
-    self.whole[self.layers] = nil
+  if self.newest == 0 or self.urls >= self.sizes[self.newest][1] then
+    self.newest, self.urls = self.newest + 1, 0
+    self.layers[self.newest] = { key = 's:' .. self.newest .. ':' .. self.name,
+      blocks = self.sizes[self.newest][2], begun = true }
   end
-  local layer = self.layers
-  local blocks = self.sizes[layer][2]
-  for round = 0, self.rounds - 1 do
-    local selector, low, high = struct.unpack('<I4I4I4', slots, at + round * 12 + 1)
-    local block = selector % blocks
-    local have_low, have_high = self:block(layer, block)
-    have_low, have_high = bit.bor(have_low, low), bit.bor(have_high, high)
-    local changed = self.changed[layer]
-    if not changed then
-      changed = {}
-      self.changed[layer] = changed
+  local layer = self.layers[self.newest]
+  layer.marks = layer.marks or {}
+  for from = at + 1, at + self.rounds * 12, 12 do
+    local selector, low, high = halves('<I4i4i4', slots, from)
+    local block = selector % layer.blocks
+    local have_low, have_high = block_of(layer, block)
+    layer.marks[block] = { bor(have_low, low), bor(have_high, high) }
+  end
+  self.urls = self.urls + 1
+end
+
+function Seen:write()
+  for _, layer in ipairs(self.layers) do
+    if layer.begun then call('SETRANGE', layer.key, layer.blocks * 8 - 1, '\0') end
+    for block, mark in pairs(layer.marks or {}) do
+      call('SETRANGE', layer.key, block * 8, struct.pack('<i4i4', mark[1], mark[2]))
     end
-    changed[block] = { have_low, have_high }
-    redis.call('SETRANGE', 's:' .. layer .. ':' .. self.domain, block * 8,
-      struct.pack('<i4i4', have_low, have_high))
   end
-  self.newest = self.newest + 1
 end

@@ -2,7 +2,8 @@
 --
 -- ARGV 1  now, ms
 --      2  msgpack [tag, want, lease_ms, base_delay_ms, lanes, start, spool_floor]
---         tag: "fetcher.instance"; lanes: those the caller believes are its own;
+--         tag: "fetcher.instance"; lanes: those the caller believes are its own, as text (Lua
+--         writes numbers slowly);
 --         start: which of them comes first (rotated by the caller, for fairness);
 --         spool_floor: the spool's bound until one is measured
 -- returns {now, reason, next_due, lane, delay_ms, lease, lane, delay_ms, lease, ...}
@@ -12,119 +13,193 @@
 -- On the way it reaps a few expired leases and brings back URLs whose own time has come.
 -- I3: a domain last due before `epoch` (an unclean start) waits until epoch + its delay.
 
-local REAP, RETURN = 4, 16   -- per lane and call
+local RETURN = 16              -- URLs of `later` brought back, per lane and call
+local REAP, REAP_LANES = 16, 2 -- leases reaped, per lane; lanes looked at for that, per call
+local LEAST_SHARE = 16         -- domains looked at in a lane before the next one's turn
 
 local now = clock(ARGV[1])
-local tag, want, lease_ms, base_delay, lanes, start, spool_floor = unpack(cmsgpack.unpack(ARGV[2]))
+local tag, want, lease_ms, base, lanes, start, spool_floor = unpack(cmsgpack.unpack(ARGV[2]))
+base_delay = base
+local now_text = string.format('%d', now)
 
-local control = redis.call('HMGET', 'control', 'pause', 'stop', 'pages_max', 'spool_max')
-local totals = redis.call('HMGET', 'ledger', 'leased', 'spooled', 'pages')
-local leased, spooled, pages = number(totals[1], 0), number(totals[2], 0), number(totals[3], 0)
-local reason = ''
-local room = want
-local spool_left = number(control[4], spool_floor) - leased - spooled
+local mine, laters = {}, {}
+if #lanes > 0 then
+  local owners = call('HMGET', 'lanes', unpack(lanes))
+  for i = 0, #lanes - 1 do
+    local at = (start + i) % #lanes + 1
+    if owners[at] == tag then
+      mine[#mine + 1] = lanes[at]
+      laters[#laters + 1] = 'later:' .. lanes[at]
+    end
+  end
+end
+
+-- what came to its end -------------------------------------------------------------------------
+
+-- A URL of `later` whose time has come goes to the front of its queue.
+local returned = {}
+local function bring_back(lane, member)
+  local name, entry = string.match(member, '^(%S+) (.+)$')
+  local domain = open(name, lane)
+  gather(returned, lane, member)
+  domain.l = domain.l - 1
+  count('queued', -1)
+  if domain.gone == 1 then
+    count('drop:dead_host', 1)
+  else
+    enqueue(domain, entry, 'LPUSH')
+  end
+end
+
+local worked = false
+for i = 1, math.min(REAP_LANES, #mine) do
+  local expired = call('ZRANGEBYSCORE', 'leases:' .. mine[i], '-inf', now_text, 'LIMIT', '0', REAP)
+  for k = 1, #expired do reap(mine[i], expired[k], now) end
+  worked = worked or #expired > 0
+end
+local some_wait = #mine > 0 and call('EXISTS', unpack(laters)) > 0
+if some_wait then
+  for i, lane in ipairs(mine) do
+    local due = call('ZRANGEBYSCORE', laters[i], '-inf', now_text, 'LIMIT', '0', RETURN)
+    for k = 1, #due do bring_back(lane, due[k]) end
+    worked = worked or #due > 0
+  end
+end
+if worked then
+  commit()
+  for lane, members in pairs(returned) do in_pieces('ZREM', 'later:' .. lane, members) end
+end
+
+-- how much may be handed out -------------------------------------------------------------------
+
+local control = call('HMGET', 'control', 'pause', 'stop', 'pages_max', 'spool_max')
+local totals = call('HMGET', 'ledger', 'leased', 'spooled', 'pages')
+local out, spooled, pages = tonumber(totals[1] or 0), tonumber(totals[2] or 0), tonumber(totals[3] or 0)
+local room, reason = want, ''
+local spool_left = tonumber(control[4] or spool_floor) - out - spooled
 if spool_left < room then room, reason = spool_left, 'spool_full' end
-if control[3] then
-  local left = tonumber(control[3]) - leased - pages
-  if left < room then room, reason = left, 'pages_reached' end
+if control[3] and tonumber(control[3]) - out - pages < room then
+  room, reason = tonumber(control[3]) - out - pages, 'pages_reached'
 end
 if control[2] then room, reason = 0, 'stopping' end
 if control[1] then room, reason = 0, 'paused' end
-if room >= want then reason = '' end
 
-local epoch = number(redis.call('GET', 'epoch'), 0)
-local owners = #lanes > 0 and redis.call('HMGET', 'lanes', unpack(lanes)) or {}
-local mine = {}
-for i = 1, #lanes do
-  local at = (start + i - 1) % #lanes + 1
-  if owners[at] == tag then mine[#mine + 1] = lanes[at] end
-end
+-- which URLs -----------------------------------------------------------------------------------
 
-local function take(lane, domain, due)
-  local key = 'd:' .. domain
-  local d = redis.call('HMGET', key, 'q', 'f', 'w', 'm', 'g')
-  local queued, leases = number(d[1], 0), number(d[2], 0)
-  local delay = delay_of(base_delay, d[4], d[5])
-  if due < epoch and now < epoch + delay then
-    redis.call('HSET', key, 'due', string.format('%.0f', epoch + delay))
-    redis.call('ZADD', 'ready:' .. lane, epoch + delay, domain)
-    return {}
-  end
-  local width = width_of(base_delay, d[3])
-  local out = {}
-  local level = 0
-  while queued > 0 and leases < width and room > 0 and level < LEVELS do
-    local entry = redis.call('LPOP', 'q:' .. level .. ':' .. domain)
-    if entry then
-      local serial = redis.call('INCR', 'serial')
-      local member = string.format('%s.%.0f 0 %s %s', tag, serial, domain, entry)
-      redis.call('ZADD', 'leases:' .. lane, now + lease_ms, member)
-      queued, leases, room = queued - 1, leases + 1, room - 1
-      out[#out + 1] = member
-    else
-      level = level + 1
-    end
-  end
-  redis.call('HSET', key, 'q', queued, 'f', leases)
-  place(lane, domain, queued, leases, width, due)
-  count('queued', -#out)
-  count('leased', #out)
-  return out, delay
-end
-
--- A URL of `later` whose time has come goes to the front of its queue.
-local function bring_back(lane, member)
-  redis.call('ZREM', 'later:' .. lane, member)
-  local domain, entry = string.match(member, '^(%S+) (.+)$')
-  local key = 'd:' .. domain
-  local d = redis.call('HMGET', key, 'q', 'l', 'f', 'w', 'due', 'gone')
-  local queued, later = number(d[1], 0), number(d[2], 0) - 1
-  if d[6] then
-    count('queued', -1)
-    count('drop:dead_host', 1)
-  else
-    to_front(domain, entry)
-    queued = queued + 1
-  end
-  redis.call('HSET', key, 'q', queued, 'l', later)
-  place(lane, domain, queued, number(d[3], 0), width_of(base_delay, d[4]), number(d[5], now))
-end
-
-local out = {}
-for i, lane in ipairs(mine) do
-  for _, member in ipairs(redis.call('ZRANGEBYSCORE', 'leases:' .. lane, '-inf', now, 'LIMIT', 0, REAP)) do
-    reap(lane, member, now, base_delay)
-  end
-  for _, member in ipairs(redis.call('ZRANGEBYSCORE', 'later:' .. lane, '-inf', now, 'LIMIT', 0, RETURN)) do
-    bring_back(lane, member)
-  end
-  if room > 0 then
-    local share = math.ceil(room / (#mine - i + 1))
-    local due = redis.call('ZRANGEBYSCORE', 'ready:' .. lane, '-inf', now, 'WITHSCORES', 'LIMIT', 0, share)
-    for k = 1, #due, 2 do
-      if room <= 0 then break end
-      local members, delay = take(lane, due[k], tonumber(due[k + 1]))
-      for _, member in ipairs(members) do
-        out[#out + 1] = lane
-        out[#out + 1] = delay
-        out[#out + 1] = member
-      end
-    end
-  end
-end
-
+local epoch = tonumber(call('GET', 'epoch') or 0)
+local looks = 4 * want + #mine   -- domains looked at by this call, so that it ends soon
 local next_due = -1
+local pops = {}                  -- domain, list, how many, ...
+
+local function wait_until(due)
+  if next_due < 0 or due < next_due then next_due = due end
+end
+
+-- Plans to take a domain's best URLs, as many as it has width for.
+local function take(domain)
+  local due, delay = domain.due, delay_of(domain)
+  if due < epoch and now < epoch + delay then
+    domain.due = epoch + delay
+    wait_until(epoch + delay)
+    return
+  end
+  local free = math.min(width_of(domain) - domain.f, domain.q, room)
+  local level = 0
+  while free > 0 and level < LEVELS do
+    local list = 'q:' .. level .. ':' .. domain.name
+    local here = math.min(free, call('LLEN', list))
+    if here > 0 then
+      pops[#pops + 1] = domain
+      pops[#pops + 1] = list
+      pops[#pops + 1] = here
+      free, room = free - here, room - here
+      domain.q = domain.q - here
+      domain.f = domain.f + here
+    end
+    level = level + 1
+  end
+end
+
+-- One lane's turn. Answers whether it has more that is due.
+local looked = {}   -- lane -> how many of its domains were looked at
+local function serve(lane, share)
+  local ready, from = 'ready:' .. lane, looked[lane] or 0
+  if from == 0 then
+    local first = call('ZRANGE', ready, '0', '0', 'WITHSCORES')
+    if not first[1] then return false end
+    local due = tonumber(first[2])
+    if due > now then
+      wait_until(due)
+      return false
+    end
+  end
+  local names = call('ZRANGEBYSCORE', ready, '-inf', now_text, 'LIMIT', from, share)
+  local n = 0
+  while n < #names and room > 0 do
+    n = n + 1
+    take(open(names[n], lane))
+  end
+  looks = looks - n
+  looked[lane] = from + n
+  if n == share then return true end
+  if room > 0 then
+    local following = call('ZRANGE', ready, from + n, from + n, 'WITHSCORES')
+    if following[2] then wait_until(tonumber(following[2])) end
+  end
+  return false
+end
+
+local turn = mine
+while room > 0 and looks > 0 and #turn > 0 do
+  local again = {}
+  for i, lane in ipairs(turn) do
+    if room <= 0 or looks <= 0 then break end
+    local share = math.max(LEAST_SHARE, math.ceil(room / (#turn - i + 1)))
+    if serve(lane, math.min(looks, share)) then again[#again + 1] = lane end
+  end
+  turn = again
+end
+if room > 0 and #turn > 0 then wait_until(now) end   -- enough looked at for one call
+
 if room > 0 then
-  for _, lane in ipairs(mine) do
-    for _, name in ipairs({ 'ready:', 'later:' }) do
-      local first = redis.call('ZRANGE', name .. lane, 0, 0, 'WITHSCORES')
-      if first[2] and (next_due < 0 or tonumber(first[2]) < next_due) then
-        next_due = tonumber(first[2])
-      end
+  reason = ''
+  if some_wait then
+    for i = 1, #laters do
+      local first = call('ZRANGE', laters[i], '0', '0', 'WITHSCORES')
+      if first[2] then wait_until(tonumber(first[2])) end
     end
   end
 end
 
-if #out > 0 then redis.call('HSET', 'ledger', 'last_lease', string.format('%.0f', now)) end
-close_ledger()
-return { now, reason, math.ceil(next_due), unpack(out) }
+-- and hand them out ----------------------------------------------------------------------------
+
+local answer = { now, reason, math.ceil(next_due) }
+if #pops > 0 then
+  pass_at_maxmemory()
+  local serial = call('INCRBY', 'serial', want) - want
+  local expiry = string.format('%d', now + lease_ms)
+  for i = 1, #pops, 3 do
+    local domain, list, many = pops[i], pops[i + 1], pops[i + 2]
+    local lane, delay = domain.lane, delay_of(domain)
+    local here = leased[lane]
+    if not here then
+      here = {}
+      leased[lane] = here
+    end
+    for _ = 1, many do
+      serial = serial + 1
+      local lease = tag .. '.' .. serial .. ' 0 ' .. domain.name .. ' ' .. call('LPOP', list)
+      here[#here + 1] = expiry
+      here[#here + 1] = lease
+      answer[#answer + 1] = lane
+      answer[#answer + 1] = delay
+      answer[#answer + 1] = lease
+    end
+  end
+  local handed = (#answer - 3) / 3
+  count('queued', -handed)
+  count('leased', handed)
+  call('HSET', 'ledger', 'last_lease', now_text)
+end
+commit()
+return answer

@@ -2,136 +2,194 @@
 --
 -- ARGV 1  now, ms
 --      2  msgpack [base_delay_ms, cap, life_cap, max_domains, believe_ms, plan, returning]
---         cap: most URLs queued per domain; life_cap: most ever admitted per domain;
+--         cap: most URLs waiting per domain; life_cap: most ever admitted per domain;
 --         returning: '' or the drop reason these URLs were taken out under (include)
 --      3  msgpack [stream id, ...] of the pages acknowledged, may be empty
---      4  msgpack [[domain, lane, first_due_ms, entries], ...]
---      5  the filter slots of all these entries in a row, 12 * rounds bytes each
---         (apart, since Redis's msgpack reads no binary)
+--      4  msgpack [[domain, lane, first_due_ms, how many entries], ...]
+--      5  the entries of all groups in a row: most are known and need never be cut out of it
+--      6  '<I4' for each entry: where it ends in 5
+--      7  the filter slots of each entry, 12 * rounds bytes
 -- returns {acknowledged, admitted, seen, refused, displaced,
 --          full domain, worst level it holds (-1: nothing is better), believe_ms, ...}
 --
--- An offer that admits nothing still acknowledges: XACK comes first, so that at maxmemory the
--- script has written before the first command that may be denied.
+-- At maxmemory nothing is admitted, but pages are still acknowledged.
 
 local now = clock(ARGV[1])
-local base_delay, cap, life_cap, max_domains, believe, plan, returning =
-  unpack(cmsgpack.unpack(ARGV[2]))
+local base, cap, life_cap, max_domains, believe, plan, returning = unpack(cmsgpack.unpack(ARGV[2]))
+base_delay = base
 local acks = cmsgpack.unpack(ARGV[3])
-local slots, slot_bytes, next_slot = ARGV[5], 12 * plan[1], 0
+local groups = cmsgpack.unpack(ARGV[4])
+local entries, ends, slots, slot_bytes = ARGV[5], ARGV[6], ARGV[7], 12 * plan[1]
+local is_returning = returning ~= ''
 
-local acknowledged = 0
-if #acks > 0 then
-  acknowledged = redis.call('XACK', 'spool', 'parsers', unpack(acks))
-  redis.call('XDEL', 'spool', unpack(acks))
-  count('spooled', -acknowledged)
-  count('done', acknowledged)
+-- Redis itself says whether there is room: at maxmemory it refuses a script's first such write.
+local probe = redis.pcall('SET', 'clock', now)
+local no_memory = type(probe) == 'table' and probe.err
+if no_memory and not string.find(no_memory, 'OOM', 1, true) then error(no_memory, 0) end
+
+local answer = { 0, 0, 0, 0, 0 }
+local admitted, known, refused, displaced = 0, 0, 0, 0
+local old_domains = tonumber(call('HGET', 'ledger', 'domains') or 0)
+-- as many may return as were taken out under that reason, so that nothing returns twice
+local may_return = is_returning and tonumber(call('HGET', 'ledger', 'drop:' .. returning) or 0)
+
+local function turn_away(name, worst, many)
+  refused = refused + many
+  answer[#answer + 1] = name
+  answer[#answer + 1] = worst
+  answer[#answer + 1] = believe
 end
 
-local admitted, known, refused, displaced = 0, 0, 0, 0
-local full = {}
+local function list_of(level, name)
+  return 'q:' .. level .. ':' .. name
+end
 
-for _, group in ipairs(cmsgpack.unpack(ARGV[4])) do
-  local domain, lane, first_due, entries = unpack(group)
-  local key = 'd:' .. domain
-  local d = redis.call('HMGET', key, 'q', 'f', 'w', 'due', 'a', 's', 'n', 'gone')
-  local queued, leases, life = number(d[1], 0), number(d[2], 0), number(d[5], 0)
-  local is_new = not d[5]
-  local was_queued = queued
-  if d[8] or (is_new and number(redis.call('HGET', 'ledger', 'domains'), 0)
-      + (ledger.domains or 0) >= max_domains) then
-    refused = refused + #entries
-    next_slot = next_slot + slot_bytes * #entries
-    count('refuse:' .. (d[8] and 'dead_host' or 'domain_cap'), #entries)
-    full[#full + 1] = domain
-    full[#full + 1] = -1
-    full[#full + 1] = believe
+-- What this call does to one domain: its filter; `fresh`, level -> entries to append; how many URLs
+-- wait; and once its queue is full `lengths`, level -> URLs in its list that could give way, `taken`,
+-- level -> those that do, and `worst`, the highest level that may hold one.
+local admissions = {}
+
+-- In a full queue the worst waiting URL gives way to a better one. Answers whether one did.
+local function displace(admission, level)
+  local fresh, taken, name = admission.fresh, admission.taken, admission.name
+  if not admission.lengths then
+    admission.lengths, admission.worst = {}, LEVELS - 1
+    for each = 0, LEVELS - 1 do admission.lengths[each] = call('LLEN', list_of(each, name)) end
+  end
+  local lengths = admission.lengths
+  while admission.worst > level do
+    local worst = admission.worst
+    if fresh[worst] and #fresh[worst] > 0 then
+      fresh[worst][#fresh[worst]] = nil
+      return true
+    elseif lengths[worst] > 0 then
+      lengths[worst] = lengths[worst] - 1
+      taken[worst] = (taken[worst] or 0) + 1
+      return true
+    end
+    admission.worst = worst - 1
+  end
+  return false
+end
+
+local function append(admission, level, entry)
+  local list = admission.fresh[level]
+  if list then
+    list[#list + 1] = entry
   else
-    local seen = open_seen(domain, plan, number(d[6], 0), number(d[7], 0))
-    local fresh, waiting = {}, 0   -- level -> entries to append; how many in all
-    local worst                    -- worst level that holds a URL, once it matters
-    local turned_away = 0
-    for _, entry in ipairs(entries) do
-      local at = next_slot
-      next_slot = next_slot + slot_bytes
+    call('LLEN', list_of(level, admission.name))   -- raises now if it is no list
+    admission.fresh[level] = { entry }
+  end
+  if admission.worst and level > admission.worst then admission.worst = level end
+end
+
+-- Puts the entries that are not known into their queue, as far as they may.
+--   new: their numbers in the group; first: number of the group's first entry in the whole call.
+local function admit(admission, domain, new, first)
+  local seen, waiting, life = admission.seen, admission.waiting, domain.a
+  local turned_away, told = 0, nil
+  for i = 1, #new do
+    local number = first + new[i]
+    local slot = number * slot_bytes
+    if not is_returning and i > 1 and seen:has(slots, slot) then   -- twice in this call
+      known = known + 1
+    elseif is_returning and may_return < 1 or not is_returning and (life >= life_cap or not seen:room()) then
+      turned_away, told = turned_away + 1, -1
+      count('refuse:budget', 1)
+    else
+      local from = number == 0 and 1 or 1 + halves('<I4', ends, number * 4 - 3)
+      local entry = string.sub(entries, from, (halves('<I4', ends, number * 4 + 1)))
       local level = level_of(entry)
-      if returning == '' and seen:has(slots, at) then
-        known = known + 1
-      elseif (returning == '' and life >= life_cap) or not seen:room() then
-        turned_away = turned_away + 1
-        count('refuse:budget', 1)
-        worst = -1
-      else
-        local enter = queued + waiting < cap
-        if not enter and worst ~= -1 then
-          -- full: the worst waiting URL gives way to a better one
-          for candidate = LEVELS - 1, level + 1, -1 do
-            worst = candidate
-            local list = fresh[candidate]
-            if list and #list > 0 then
-              list[#list] = nil
-              waiting = waiting - 1
-              enter = true
-            elseif redis.call('RPOP', 'q:' .. candidate .. ':' .. domain) then
-              queued = queued - 1
-              count('queued', -1)
-              enter = true
-            end
-            if enter then
-              displaced = displaced + 1
-              count('drop:displaced', 1)
-              break
-            end
-          end
-          if not enter then worst = level end
-        end
-        if enter then
-          local list = fresh[level]
-          if not list then
-            list = {}
-            fresh[level] = list
-          end
-          list[#list + 1] = entry
-          waiting = waiting + 1
-          if returning == '' then
-            seen:add(slots, at)
-            life = life + 1
-            count('admitted', 1)
-          else
-            count('drop:' .. returning, -1)
-          end
-          admitted = admitted + 1
+      local enter = waiting < cap
+      if not enter and displace(admission, level) then
+        enter = true
+        waiting = waiting - 1
+        displaced = displaced + 1
+      end
+      if enter then
+        append(admission, level, entry)
+        waiting = waiting + 1
+        admitted = admitted + 1
+        if is_returning then
+          may_return = may_return - 1
         else
-          turned_away = turned_away + 1
-          count('refuse:full', 1)
+          seen:add(slots, slot)
+          life = life + 1
         end
+      else
+        turned_away, told = turned_away + 1, math.min(told or level, level)
+        count('refuse:full', 1)
       end
     end
-    for level, list in pairs(fresh) do
-      for start = 1, #list, 1000 do
-        redis.call('RPUSH', 'q:' .. level .. ':' .. domain,
-          unpack(list, start, math.min(start + 999, #list)))
-      end
-    end
-    if waiting > 0 or queued ~= was_queued then
-      queued = queued + waiting
-      count('queued', waiting)
-      local due = number(d[4], first_due)
-      if is_new then count('domains', 1) end
-      redis.call('HSET', key, 'q', queued, 'a', life, 's', seen.layers, 'n', seen.newest,
-        'due', d[4] or string.format('%.3f', first_due))
-      if was_queued == 0 then
-        place(lane, domain, queued, leases, width_of(base_delay, d[3]), due)
-      end
-    end
-    if turned_away > 0 then
-      refused = refused + turned_away
-      full[#full + 1] = domain
-      full[#full + 1] = worst
-      full[#full + 1] = believe
-    end
+  end
+  if turned_away > 0 then turn_away(domain.name, told, turned_away) end
+  count('queued', waiting - admission.waiting)
+  admission.waiting = waiting
+  domain.q = waiting - domain.l
+  domain.a = life
+end
+
+-- One group. Answers why all that is new in it is refused, if so, and how many that are.
+local function offer_to(name, lane, first_due, many, first)
+  if no_memory then return 'memory', many end
+  local domain = open(name, lane)
+  local admission = admissions[name]
+  if not admission then
+    admission = { name = name, is_new = not domain.packed, seen = open_seen(name, plan, domain.a, many),
+      fresh = {}, taken = {}, waiting = domain.q + domain.l }
+    admissions[name] = admission
+  end
+  local seen, new = admission.seen, {}
+  for i = 0, many - 1 do
+    if is_returning or not seen:has(slots, (first + i) * slot_bytes) then new[#new + 1] = i end
+  end
+  known = known + many - #new
+  if #new == 0 then return end
+  if domain.gone == 1 then return 'dead_host', #new end
+  if admission.is_new and old_domains + (ledger.domains or 0) >= max_domains then return 'domain_cap', #new end
+  local before = admitted
+  admit(admission, domain, new, first)
+  if admission.is_new and admitted > before then
+    admission.is_new = false
+    domain.due = first_due
+    count('domains', 1)
   end
 end
 
-close_ledger()
-return { acknowledged, admitted, known, refused, displaced, unpack(full) }
+local first = 0
+for _, group in ipairs(groups) do
+  local name, lane, first_due, many = unpack(group)
+  if name == '' or string.find(name, '%s') then error('no domain: "' .. name .. '"', 0) end
+  local refuse, how_many = offer_to(name, lane, first_due, many, first)
+  if refuse then
+    count('refuse:' .. refuse, how_many)
+    turn_away(name, -1, how_many)
+  end
+  first = first + many
+end
+
+pass_at_maxmemory()
+local acknowledged = 0
+for from = 1, #acks, 1000 do
+  local to = math.min(from + 999, #acks)
+  call('XACK', 'spool', 'parsers', unpack(acks, from, to))
+  -- counted by what leaves the spool: of a page that was taken over only one ack counts
+  acknowledged = acknowledged + call('XDEL', 'spool', unpack(acks, from, to))
+end
+count('spooled', -acknowledged)
+count('done', acknowledged)
+count('drop:displaced', displaced)
+if is_returning then
+  count('drop:' .. returning, -admitted)
+else
+  count('admitted', admitted)
+end
+for name, admission in pairs(admissions) do
+  for level, many in pairs(admission.taken) do call('RPOP', list_of(level, name), many) end
+  for level, entries in pairs(admission.fresh) do in_pieces('RPUSH', list_of(level, name), entries) end
+  admission.seen:write()
+  if admission.is_new then domains[name] = nil end   -- nothing entered: as if never offered
+end
+commit()
+answer[1], answer[2], answer[3], answer[4], answer[5] = acknowledged, admitted, known, refused, displaced
+return answer

@@ -8,9 +8,10 @@
 -- returns how many were reaped
 
 local now = clock(ARGV[1])
-local lane, base_delay = ARGV[2], tonumber(ARGV[3])
+local lane = ARGV[2]
+base_delay = tonumber(ARGV[3])
 local until_ms = ARGV[5] == '1' and '+inf' or now
-local members = redis.call('ZRANGEBYSCORE', 'leases:' .. lane, '-inf', until_ms, 'LIMIT', 0, tonumber(ARGV[4]))
-for _, member in ipairs(members) do reap(lane, member, now, base_delay) end
-close_ledger()
-return #members
+local leases = call('ZRANGEBYSCORE', 'leases:' .. lane, '-inf', until_ms, 'LIMIT', 0, tonumber(ARGV[4]))
+for _, lease in ipairs(leases) do reap(lane, lease, now) end
+commit()
+return #leases

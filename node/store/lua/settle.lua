@@ -5,6 +5,7 @@
 --         jitter: 0..1, for the back-off of hosts that can't be reached
 --      3  msgpack [[lane, lease, kind, outcome, signal, sent, pointer, wait_ms, pause_ms,
 --                   crawl_delay_ms], ...]
+--         lane: as text, like every number that becomes part of a key (Lua writes numbers slowly)
 --         kind: page   stored: its pointer goes to the spool
 --               done   visited, nothing to parse
 --               retry  again after wait_ms if the domain's retry budget grants it, else done
@@ -17,130 +18,144 @@
 --      4  msgpack [file, durable offset, ...]: high-water marks of the archive
 -- returns one character per result: 1 settled, 0 stale (refused), r retry granted
 --
--- The lease goes first: at maxmemory that is the write that still succeeds, and the script is
--- then let through. So a page is never both leased and spooled, nor neither.
+-- The leases go first: that write succeeds at maxmemory too, and lets the rest through. So a page
+-- is never both leased and spooled, nor neither.
 -- The pace is rules/pace.py's, done here because it must be exact; a model test ties the two.
 
-local now = clock(ARGV[1])
-local base_delay, max_delay, later_max, retire_after, jitter = unpack(cmsgpack.unpack(ARGV[2]))
-local RETRY_START, RETRY_CAP, RETRY_SHARE = 2, 10, 0.1
-local WIDTH_FLOOR, WIDTH_CEILING = 1, 32
+local RETRY_COST, RETRY_SHARE, RETRY_CAP = 10, 1, 100   -- tenths of a token
+local WIDTH_FLOOR, WIDTH_CEILING = 1000, 32000         -- thousandths
+local DEAD_BASE_MS = 1000
+local max, min = math.max, math.min
 
-local function retire(domain, key, lane)
-  local gone = 0
-  for level = 0, LEVELS - 1 do
-    local queue = 'q:' .. level .. ':' .. domain
-    gone = gone + redis.call('LLEN', queue)
-    redis.call('DEL', queue)
+local now = clock(ARGV[1])
+local base_of_crawl, max_delay, later_max, retire_after, jitter = unpack(cmsgpack.unpack(ARGV[2]))
+base_delay = base_of_crawl
+local results = cmsgpack.unpack(ARGV[3])
+local marks = cmsgpack.unpack(ARGV[4])
+
+-- Which leases are still there? Those end, whatever else becomes of them.
+local by_lane, held = {}, {}
+for i = 1, #results do gather(by_lane, results[i][1], results[i][2]) end
+for lane, leases in pairs(by_lane) do
+  local ours = {}
+  for first = 1, #leases, 1000 do
+    local expiries = call('ZMSCORE', 'leases:' .. lane, unpack(leases, first, min(first + 999, #leases)))
+    for i = 1, #expiries do
+      if expiries[i] then
+        local lease = leases[first + i - 1]
+        held[lease] = true
+        ours[#ours + 1] = lease
+      end
+    end
   end
-  count('queued', -gone)
-  count('drop:dead_host', gone)
+  closed[lane] = ours
+end
+
+-- The pace after a visit (rules/pace.py).
+local function pace(domain, signal, sent, hops, pause, asked)
+  if asked >= 0 then domain.m = asked end
+  local base, due = max(base_delay, domain.m), domain.due
+  if signal == 'success' then
+    domain.x = 0
+    if domain.g > 0 then
+      domain.g = domain.g - math.ceil(base / 10)
+      if domain.g <= base then domain.g = 0 end
+    end
+    domain.w = min(WIDTH_CEILING, domain.w + math.floor((1000000 + math.floor(domain.w / 2)) / domain.w))
+  elseif signal == 'throttle' then
+    domain.x = 0
+    domain.g = min(max(max_delay, base), max(base, domain.g) * 2)
+    domain.w = max(WIDTH_FLOOR, math.floor(domain.w / 2))
+  elseif signal == 'dead' then
+    if due <= now then   -- else it is parked already, and this visit had begun before
+      domain.x = domain.x + 1
+      local back_off = min(max(max_delay, base), max(base, DEAD_BASE_MS) * 2 ^ min(domain.x - 1, 20))
+      due = now + math.ceil(back_off * (1 + jitter / 10))
+    end
+  elseif signal ~= 'none' then
+    error('no signal: ' .. tostring(signal), 0)
+  end
+  if sent == 1 then due = max(due, now + max(base, domain.g) * (1 + hops)) end
+  if pause > 0 then due = max(due, now + pause) end
+  domain.due = due
+end
+
+local later, waiting, spooled = {}, {}, {}   -- lane -> time, URL, ...; lane -> how many; pointers
+
+local function put_off(domain, lane, entry, wait)
+  local there = waiting[lane] or call('ZCARD', 'later:' .. lane)
+  if there < later_max then
+    waiting[lane] = there + 1
+    gather(later, lane, now + wait)
+    gather(later, lane, domain.name .. ' ' .. entry)
+    domain.l = domain.l + 1
+    count('queued', 1)
+  else
+    enqueue(domain, entry, 'RPUSH')
+    domain.due = max(domain.due, now + max(base_delay, 1000))
+  end
+end
+
+local function retire(domain)
+  for level = 0, LEVELS - 1 do emptied[#emptied + 1] = 'q:' .. level .. ':' .. domain.name end
+  count('queued', -domain.q)
+  count('drop:dead_host', domain.q)
   count('retired', 1)
-  redis.call('HSET', key, 'gone', 'retired')
+  domain.q = 0
+  domain.gone = 1
 end
 
 local answer = {}
-for i, result in ipairs(cmsgpack.unpack(ARGV[3])) do
-  local lane, member, kind, outcome, signal, sent, pointer, wait, pause, crawl_delay = unpack(result)
-  if redis.call('ZREM', 'leases:' .. lane, member) == 0 then
+for i = 1, #results do
+  local lane, lease, kind, outcome, signal, sent, pointer, wait, pause, asked = unpack(results[i])
+  if not held[lease] then
     answer[i] = '0'
     count('stale', 1)
   else
     answer[i] = '1'
-    local hops, domain, entry = string.match(member, '^%S+ (%d+) (%S+) (.+)$')
-    hops = tonumber(hops)
-    local key = 'd:' .. domain
-    local d = redis.call('HMGET', key, 'q', 'l', 'f', 'w', 'due', 'g', 'm', 'x', 't', 'gone')
-    local queued, later, leases = number(d[1], 0), number(d[2], 0), number(d[3], 0) - 1
-    local width, due = number(d[4], 4), number(d[5], 0)
-    local adapted, unreachable, tokens = number(d[6], 0), number(d[8], 0), number(d[9], RETRY_START)
-    local asked = d[7] or false
+    held[lease] = false
+    local hops, name, entry = string.match(lease, '^%S+ (%d+) (%S+) (.+)$')
+    local domain = open(name, lane)
     count('leased', -1)
+    domain.f = domain.f - 1
+    pace(domain, signal, sent, hops, pause, asked)
 
-    -- pace
-    if crawl_delay >= 0 then asked = crawl_delay end
-    local base = math.max(base_delay, number(asked, 0))
-    if signal == 'success' then
-      unreachable = 0
-      adapted = math.max(base, adapted - base / 10)
-      width = math.min(WIDTH_CEILING, width + 1 / width)
-    elseif signal == 'throttle' then
-      unreachable = 0
-      adapted = math.min(math.max(max_delay, base), math.max(base, adapted) * 2)
-      width = math.max(WIDTH_FLOOR, width / 2)
-    elseif signal == 'dead' then
-      unreachable = unreachable + 1
-    end
-    if sent == 1 then
-      due = math.max(due, now + math.max(base, adapted) * (1 + hops))
-    end
-    if signal == 'dead' then
-      local back_off = math.max(base, 1000) * 2 ^ math.min(unreachable - 1, 20)
-      due = math.max(due, now + math.min(max_delay, back_off) * (1 + jitter / 10))
-    end
-    if pause > 0 then due = math.max(due, now + pause) end
-    local tries = (string.byte(entry, 3) - 48) % 4
-    if sent == 1 and tries == 0 then tokens = math.min(RETRY_CAP, tokens + RETRY_SHARE) end
-
-    -- the URL
+    local state = string.byte(entry, 3)
+    if sent == 1 and (state - 48) % 4 == 0 then domain.t = min(RETRY_CAP, domain.t + RETRY_SHARE) end
     if kind == 'retry' then
-      if d[10] or tokens < 1 then
+      if domain.gone == 1 or domain.t < RETRY_COST then
         kind = 'done'
       else
-        tokens = tokens - 1
-        entry = string.sub(entry, 1, 2) .. string.char(string.byte(entry, 3) + 1) .. string.sub(entry, 4)
+        domain.t = domain.t - RETRY_COST
+        entry = string.sub(entry, 1, 2) .. string.char(state + 1) .. string.sub(entry, 4)
         answer[i] = 'r'
         count('retries', 1)
         kind = 'later'
       end
     end
-    if d[10] and (kind == 'later' or kind == 'back') then kind, outcome = 'drop', 'dead_host' end
+    if domain.gone == 1 and (kind == 'later' or kind == 'back') then kind, outcome = 'drop', 'dead_host' end
     if kind == 'page' then
-      redis.call('XADD', 'spool', '*', 'p', pointer)
+      spooled[#spooled + 1] = pointer
       count('spooled', 1)
       count('pages', 1)
-    elseif kind == 'later' and redis.call('ZCARD', 'later:' .. lane) < later_max then
-      redis.call('ZADD', 'later:' .. lane, string.format('%.0f', now + wait), domain .. ' ' .. entry)
-      later = later + 1
-      count('queued', 1)
+    elseif kind == 'done' then
+      count('done', 1)
     elseif kind == 'later' then
-      redis.call('RPUSH', 'q:' .. level_of(entry) .. ':' .. domain, entry)
-      queued = queued + 1
-      count('queued', 1)
-      due = math.max(due, now + math.max(base, 1000))
+      put_off(domain, lane, entry, wait)
     elseif kind == 'back' then
-      to_front(domain, entry)
-      queued = queued + 1
-      count('queued', 1)
+      enqueue(domain, entry, 'LPUSH')
     elseif kind == 'drop' then
       count('drop:' .. outcome, 1)
     else
-      count('done', 1)
+      error('no kind of result: ' .. tostring(kind), 0)
     end
-    if kind ~= 'drop' and kind ~= 'back' then redis.call('HINCRBY', 'outcomes', outcome, 1) end
-
-    if unreachable >= retire_after and not d[10] then
-      retire(domain, key, lane)
-      queued = 0
-    end
-    local fields = { 'q', queued, 'l', later, 'f', leases, 'due', string.format('%.0f', due),
-      'g', string.format('%.0f', adapted), 'x', unreachable, 't', string.format('%.2f', tokens) }
-    if base_delay == 0 then
-      fields[#fields + 1] = 'w'
-      fields[#fields + 1] = string.format('%.3f', width)
-    end
-    if crawl_delay >= 0 then
-      fields[#fields + 1] = 'm'
-      fields[#fields + 1] = string.format('%.0f', crawl_delay)
-    end
-    redis.call('HSET', key, unpack(fields))
-    place(lane, domain, queued, leases, width_of(base_delay, string.format('%.3f', width)), due)
+    if kind ~= 'drop' and kind ~= 'back' then outcomes[outcome] = (outcomes[outcome] or 0) + 1 end
+    if domain.x >= retire_after and domain.gone == 0 then retire(domain) end
   end
 end
 
-local marks = cmsgpack.unpack(ARGV[4])
-for i = 1, #marks, 2 do
-  redis.call('HSET', 'archive', marks[i], string.format('%.0f', marks[i + 1]))
-end
-close_ledger()
+commit()
+for i = 1, #spooled do call('XADD', 'spool', '*', 'p', spooled[i]) end
+for lane, list in pairs(later) do in_pieces('ZADD', 'later:' .. lane, list) end
+in_pieces('HSET', 'archive', marks)
 return table.concat(answer)

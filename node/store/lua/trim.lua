@@ -13,11 +13,10 @@
 -- the fetcher asks about exclusion before it sends.
 
 clock(ARGV[1])
-local domain, lane, base_delay = ARGV[2], ARGV[3], tonumber(ARGV[4])
+local name, lane = ARGV[2], ARGV[3]
+base_delay = tonumber(ARGV[4])
 local keep, host, reason = tonumber(ARGV[5]), ARGV[6], ARGV[7]
-local key = 'd:' .. domain
-local d = redis.call('HMGET', key, 'q', 'l', 'f', 'w', 'due')
-local queued, later = number(d[1], 0), number(d[2], 0)
+local domain = open(name, lane)
 
 local function of_host(entry)
   if host == '' then return true end
@@ -25,50 +24,48 @@ local function of_host(entry)
   return its ~= nil and (its == host or string.sub(its, -#host - 1) == '.' .. host)
 end
 
-local out = {}
-local excess = queued + later - keep
-local prefix = domain .. ' '
-if later > 0 and excess > 0 then
-  for _, member in ipairs(redis.call('ZRANGE', 'later:' .. lane, 0, -1)) do
+local out, from_later = {}, {}
+local excess = domain.q + domain.l - keep
+local prefix = name .. ' '
+if domain.l > 0 and excess > 0 then
+  for _, member in ipairs(call('ZRANGE', 'later:' .. lane, 0, -1)) do
     if excess <= 0 then break end
-    if string.sub(member, 1, #prefix) == prefix and of_host(string.sub(member, #prefix + 1)) then
-      out[#out + 1] = string.sub(member, #prefix + 1)
+    local entry = string.sub(member, #prefix + 1)
+    if string.sub(member, 1, #prefix) == prefix and of_host(entry) then
+      out[#out + 1] = entry
+      from_later[#from_later + 1] = member
       excess = excess - 1
-      if reason ~= '' then
-        redis.call('ZREM', 'later:' .. lane, member)
-        later = later - 1
-      end
     end
   end
 end
+local stays = {}   -- list -> what is left of it, last first
+local from_lists = 0
 for level = LEVELS - 1, 0, -1 do
   if excess <= 0 then break end
-  local queue = 'q:' .. level .. ':' .. domain
-  local entries = redis.call('LRANGE', queue, 0, -1)
+  local list = 'q:' .. level .. ':' .. name
+  local entries = call('LRANGE', list, 0, -1)
   local stay = {}
   for i = #entries, 1, -1 do
     if excess > 0 and of_host(entries[i]) then
       out[#out + 1] = entries[i]
+      from_lists = from_lists + 1
       excess = excess - 1
     else
       stay[#stay + 1] = entries[i]
     end
   end
-  if reason ~= '' and #stay < #entries then
-    queued = queued - (#entries - #stay)
-    redis.call('DEL', queue)
-    for first = #stay, 1, -1000 do   -- `stay` runs backwards
-      local chunk = {}
-      for i = first, math.max(1, first - 999), -1 do chunk[#chunk + 1] = stay[i] end
-      redis.call('RPUSH', queue, unpack(chunk))
-    end
-  end
+  if #stay < #entries then stays[list] = stay end
 end
-if reason ~= '' and #out > 0 then
-  count('queued', -#out)
-  count('drop:' .. reason, #out)
-  redis.call('HSET', key, 'q', queued, 'l', later)
-  place(lane, domain, queued, number(d[3], 0), width_of(base_delay, d[4]), number(d[5], 0))
+if reason == '' or #out == 0 then return out end
+
+domain.q = domain.q - from_lists
+domain.l = domain.l - #from_later
+count('queued', -#out)
+count('drop:' .. reason, #out)
+commit()
+in_pieces('ZREM', 'later:' .. lane, from_later)
+for list, stay in pairs(stays) do
+  call('DEL', list)
+  in_pieces('LPUSH', list, stay)   -- the last first, so each comes to stand before it
 end
-close_ledger()
 return out

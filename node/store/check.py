@@ -1,0 +1,244 @@
+"""Do I1 and I2 hold? Walks a node, at work or stopped, and names what breaks them.
+
+Each domain is counted in one moment inside Redis (verb ``inspect``), so a node at work raises no
+false alarm; so are leases and spool against their counters. Only the sum over all queues can't be
+taken in one moment: it is compared if nothing moved during the walk, and the findings say whether
+it was. Memory grows by some 70 bytes a domain, not with its URLs.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from redis.exceptions import ResponseError
+
+from node.rules.pace import Limits
+from node.rules.shard import LANES, digest, lane_of
+from node.store import keys
+from node.store.connection import Store
+from node.store.domain_record import SIZE, DomainRecord, unpack
+from node.store.scripts import Verb
+
+SCAN_COUNT = 1_000
+BUFFER = 6_400
+"""Domains gathered before they are looked at: about a hundred of each lane ..."""
+PER_CALL = 100
+"""... which is how many one call looks at; it keeps Redis from other work for a millisecond or two."""
+MOST_NAMED = 20
+"""Findings that are told in full; all are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not as it must be. ``subject``: a domain, a URL's entry, or a counter."""
+
+    invariant: str
+    subject: str
+    words: str
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a check saw. ``broken``: how many findings, of which ``named`` holds the first."""
+
+    domains: int = 0
+    queued: int = 0
+    leased: int = 0
+    spooled: int = 0
+    totals_compared: bool = False
+    """Whether nothing moved meanwhile, so that the queues could be held against their counter."""
+    broken: int = 0
+    named: list[Finding] = field(default_factory=list)
+
+    @property
+    def sound(self) -> bool:
+        return self.broken == 0
+
+    def add(self, invariant: str, subject: str, words: str) -> None:
+        self.broken += 1
+        if len(self.named) < MOST_NAMED:
+            self.named.append(Finding(invariant, subject, words))
+
+    def lines(self) -> Iterator[str]:
+        """For a reader at a terminal."""
+        for finding in self.named:
+            yield f"{finding.invariant} {finding.subject}: {finding.words}"
+        if self.broken > len(self.named):
+            yield f"... and {self.broken - len(self.named):,} more"
+        seen = f"{self.domains:,} domains, {self.queued:,} queued"
+        seen += f", {self.leased:,} leased, {self.spooled:,} spooled"
+        if not self.totals_compared:
+            seen += " (the node was at work, so the sum of the queues was not compared)"
+        yield f"{'sound' if self.sound else f'{self.broken:,} broken'}: {seen}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Totals:
+    """Counters, and what they count, in one moment."""
+
+    ledger: dict[str, int]
+    leased: int
+    later: int
+    spooled: int
+
+
+def check(store: Store, *, every_url: bool = False) -> Findings:
+    """Verify I1 and I2. ``every_url``: also that each entry is well-formed, in the list of its level,
+    and in one place only (slower: a second per million URLs, a domain at a time)."""
+    findings = Findings()
+    limits = Limits(round(store.settings.crawl.delay_s * 1000), 0)
+    before = _totals(store)
+    _check_totals(before, findings)
+    batch: list[str] = []
+    met: set[int] = set()
+    for name in _names(store):
+        mark = digest(name)
+        if mark not in met:
+            met.add(mark)
+            batch.append(name)
+            if len(batch) == BUFFER:
+                _check_domains(store, batch, limits, findings, every_url)
+                batch.clear()
+    _check_domains(store, batch, limits, findings, every_url)
+    after = _totals(store)
+    findings.leased, findings.spooled = after.leased, after.spooled
+    findings.totals_compared = before == after
+    if findings.totals_compared:
+        for counter, found, what in (
+            ("queued", findings.queued, "URLs wait in lists and in later"),
+            ("domains", findings.domains, "domains have a state"),
+        ):
+            if after.ledger.get(counter, 0) != found:
+                findings.add("I1", counter, f"counted {after.ledger.get(counter, 0):,}, but {found:,} {what}")
+    return findings
+
+
+def _totals(store: Store) -> _Totals:
+    commands: list[tuple[Any, ...]] = [("MULTI",), ("HGETALL", keys.LEDGER), ("XLEN", keys.SPOOL)]
+    commands += [("ZCARD", keys.leases(lane)) for lane in range(LANES)]
+    commands += [("ZCARD", keys.later(lane)) for lane in range(LANES)]
+    *_, (ledger, spooled, *sizes) = store.calls([], extra=[*commands, ("EXEC",)])
+    return _Totals(
+        {ledger[i].decode(): int(ledger[i + 1]) for i in range(0, len(ledger), 2)},
+        leased=sum(sizes[:LANES]),
+        later=sum(sizes[LANES:]),
+        spooled=spooled,
+    )
+
+
+def _check_totals(totals: _Totals, findings: Findings) -> None:
+    ledger = totals.ledger
+    places = [(name, ledger.get(name, 0)) for name in ("queued", "leased", "spooled", "done")]
+    dropped = sum(value for name, value in ledger.items() if name.startswith("drop:"))
+    found = sum(value for _, value in places) + dropped
+    if ledger.get("admitted", 0) != found:
+        parts = ", ".join(f"{value:,} {name}" for name, value in places)
+        words = f"counted {ledger.get('admitted', 0):,}, but {found:,} are accounted for"
+        findings.add("I1", "admitted", f"{words} ({parts}, {dropped:,} dropped)")
+    for counter, size, where in (
+        ("leased", totals.leased, "leases"),
+        ("spooled", totals.spooled, "the spool"),
+    ):
+        if ledger.get(counter, 0) != size:
+            findings.add("I1", counter, f"counted {ledger.get(counter, 0):,}, but {where} holds {size:,}")
+
+
+def _names(store: Store) -> Iterator[str]:
+    """Every domain that anything is kept of, some of them more than once."""
+    for prefix in ("d:", "q:"):
+        for key in _scan(store, "SCAN", (), f"{prefix}*"):
+            name = key[2:] if prefix == "d:" else key.split(b":", 2)[2]
+            yield name.decode()
+    for of_lane, domain_at, splits in ((keys.ready, 0, 0), (keys.later, 0, 1), (keys.leases, 2, 3)):
+        sizes = store.calls([], extra=[("ZCARD", of_lane(lane)) for lane in range(LANES)])
+        for lane in (lane for lane, size in enumerate(sizes) if size):
+            for member in _scan(store, "ZSCAN", (of_lane(lane),), None):
+                yield member.split(b" ", splits)[domain_at].decode()
+
+
+def _inspect(lane: int, domains: Sequence[str], every_url: bool) -> Verb[list[list[Any]]]:
+    def decode(answer: list[list[Any]]) -> list[list[Any]]:
+        return answer
+
+    return Verb("inspect", (lane, int(every_url), *domains), decode)
+
+
+def _check_domains(
+    store: Store, domains: Sequence[str], limits: Limits, findings: Findings, every_url: bool
+) -> None:
+    by_lane: dict[int, list[str]] = defaultdict(list)
+    for name in domains:
+        by_lane[lane_of(name)].append(name)
+    for lane, names in by_lane.items():
+        for start in range(0, len(names), PER_CALL):
+            part = names[start : start + PER_CALL]
+            try:
+                found = store.call(_inspect(lane, part, every_url))
+            except ResponseError:  # a key of the wrong type: whose?
+                found = [_inspected_alone(store, lane, name, every_url, findings) for name in part]
+            for name, each in zip(part, found, strict=True):
+                if each:
+                    _check_domain(name, each, limits, findings)
+
+
+def _inspected_alone(store: Store, lane: int, name: str, every_url: bool, findings: Findings) -> list[Any]:
+    try:
+        return store.call(_inspect(lane, [name], every_url))[0]
+    except ResponseError as error:
+        findings.add("I1", name, f"one of its keys is damaged: {error}")
+        return []
+
+
+def _check_domain(name: str, found: list[Any], limits: Limits, findings: Findings) -> None:
+    packed, in_lists, in_later, leased, score, *wrong = found
+    findings.queued += in_lists + in_later
+    for i in range(0, len(wrong), 2):
+        findings.add("I1", name, f"{wrong[i + 1].decode()!r} is {wrong[i].decode()}")
+    if not packed:
+        if in_lists or in_later or leased or score:
+            there = f"{in_lists} URLs in lists, {in_later} in later, {leased} leases"
+            findings.add("I1", name, f"there is no state of it, but {there}")
+        return
+    findings.domains += 1
+    try:
+        record = unpack(packed)
+    except struct.error:
+        findings.add("I1", name, f"its state has {len(packed)} bytes, not {SIZE}")
+        return
+    for what, counted, size in (
+        ("in lists", record.queued, in_lists),
+        ("in later", record.later, in_later),
+        ("leased", record.leased, leased),
+    ):
+        if counted != size:
+            findings.add("I1", name, f"counted {counted:,} URLs {what}, but {size:,} are there")
+    _check_ready(name, record, float(score) if score else None, limits, findings)
+
+
+def _check_ready(
+    name: str, record: DomainRecord, score: float | None, limits: Limits, findings: Findings
+) -> None:
+    wanted = record.ready_at_ms(limits)
+    if wanted == score:
+        return
+    if score is None:
+        words = f"has {record.queued:,} URLs queued and free width, but is not in ready"
+    elif wanted is None:
+        words = f"is in ready with {record.queued:,} URLs queued and {record.leased:,} leased"
+    else:
+        words = f"is due at {wanted:.3f}, but stands in ready at {score:.3f}"
+    findings.add("I2", name, words)
+
+
+def _scan(store: Store, command: str, key: tuple[str, ...], match: str | None) -> Iterator[bytes]:
+    cursor = b"0"
+    options = ("COUNT", SCAN_COUNT) if match is None else ("MATCH", match, "COUNT", SCAN_COUNT)
+    while True:
+        ((cursor, found),) = store.calls([], extra=[(command, *key, cursor, *options)])
+        yield from found[::2] if command == "ZSCAN" else found
+        if cursor == b"0":
+            return

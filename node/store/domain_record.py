@@ -1,0 +1,75 @@
+"""What Redis keeps of a domain: one packed string, ``d:{domain}``, read and written whole.
+
+A hash would be easier on the eye, but each field costs the scripts as much as the whole of this.
+``lua/_lib.lua`` packs the same fields in the same order.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from node.rules.pace import Limits, Pace
+
+_FORMAT = struct.Struct("<diiiiihhhhB")
+SIZE = _FORMAT.size
+
+
+@dataclass(frozen=True, slots=True)
+class DomainRecord:
+    """One domain's state; times in ms of the crawl's clock."""
+
+    due_ms: float
+    """When it may be visited next. A fraction orders seeds of one moment by rank."""
+    queued: int
+    """URLs in its lists."""
+    later: int
+    """URLs that wait for a time of their own."""
+    admitted: int
+    """URLs ever admitted; all of them are marked in its seen filter."""
+    slowed_ms: int
+    """The delay our own back-off asks for, 0 = none."""
+    crawl_delay_ms: int
+    """What its robots.txt asks for, 0 = nothing, -1 = not read yet."""
+    leased: int
+    width: int
+    """Visits at once where there is no delay, thousandths."""
+    unreachable: int
+    """Times in a row that nothing answered."""
+    retry_tokens: int
+    """Tenths of retries it may have."""
+    gone: int
+    """1 once it was given up."""
+
+    @property
+    def pace(self) -> Pace:
+        """The part that ``rules/pace.py`` reckons with."""
+        return Pace(self.slowed_ms, self.crawl_delay_ms, self.width, self.unreachable, int(self.due_ms))
+
+    def ready_at_ms(self, limits: Limits) -> float | None:
+        """I2: its score in ``ready``, or None if it must not be there."""
+        if self.queued > 0 and self.leased < self.pace.visits_at_once(limits):
+            return self.due_ms
+        return None
+
+
+def unpack(packed: bytes) -> DomainRecord:
+    """Raises ``struct.error`` where the string is no record."""
+    return DomainRecord(*_FORMAT.unpack(packed))
+
+
+def pack(record: DomainRecord) -> bytes:
+    """The inverse of ``unpack``."""
+    return _FORMAT.pack(
+        record.due_ms,
+        record.queued,
+        record.later,
+        record.admitted,
+        record.slowed_ms,
+        record.crawl_delay_ms,
+        record.leased,
+        record.width,
+        record.unreachable,
+        record.retry_tokens,
+        record.gone,
+    )
