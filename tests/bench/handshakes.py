@@ -7,32 +7,28 @@ import asyncio
 from node.rules.entry import Entry, Lease
 from node.settings import Settings
 from node.work.fetcher import Fetcher
-from node.work.http import Fetched, Fetching
+from node.work.http import Fetched
 from node.work.process import Stop
-from node.work.wire import new_client
 from tests.bench.laps import VISIT, Laps
 from tests.bench.plan import IN_FLIGHT
 from tests.bench.processes import RunError
 from tests.bench.served import Web
 
+_CHAINS = {"rsa": "RSA", "ec": "EC under P-384"}
+
 
 async def measure(settings: Settings, web: Web, laps: Laps, rounds: int) -> int:
-    """Fetch home pages of all domains, each twice by a client that is new to them; how many first visits."""
-    fetcher = Fetcher(settings, 2, Stop())
+    """Fetch the home pages of all domains, twice in a round; answers how many first visits there were."""
     first_visits = 0
-    for _round in range(rounds):
-        client = new_client(settings, fetcher.store)
-
-        async def fetch(host: str, client: Fetching = client) -> Fetched:
-            return await client.fetch(f"https://{host}/", deadline_s=30.0, max_wire_bytes=1 << 20)
-
+    for number in range(2, rounds + 2):
+        fetcher = Fetcher(settings, number, Stop())  # a new one: no TLS session is known to it
         for visit in ("full handshake", "resumed"):
-            for kind, words in (("rsa", "RSA"), ("ec", "EC under P-384")):
+            for kind, words in _CHAINS.items():
                 hosts = [host for host in web.tree.sites if web.kind_of_chain(host) == kind]
                 for start in range(0, len(hosts), IN_FLIGHT):
                     some = hosts[start : start + IN_FLIGHT]
                     with laps.lap("fetcher", f"fetch alone, {words}, {visit}", len(some), part_of=VISIT):
-                        fetched = await asyncio.gather(*map(fetch, some))
+                        fetched = await asyncio.gather(*(_fetch(fetcher, host) for host in some))
                     if any(each.status != 200 for each in fetched):
                         raise RunError(f"a page could not be fetched: {fetched[0].outcome}")
                     if visit == "resumed":
@@ -40,12 +36,18 @@ async def measure(settings: Settings, web: Web, laps: Laps, rounds: int) -> int:
                         await fetcher.recorder.commit()
                     else:
                         first_visits += len(some)
-        await client.close()
-    await fetcher.archive.close()
-    fetcher.log.close()
-    await fetcher.client.close()
-    await fetcher.store.close()
+        await fetcher.archive.close()
+        fetcher.log.close()
+        await fetcher.client.close()
+        await fetcher.store.close()
     return first_visits
+
+
+async def _fetch(fetcher: Fetcher, host: str) -> Fetched:
+    limits = fetcher.settings.fetcher
+    return await fetcher.client.fetch(
+        f"https://{host}/", deadline_s=limits.deadline_s, max_wire_bytes=limits.max_wire_bytes
+    )
 
 
 def _record(fetcher: Fetcher, laps: Laps, hosts: list[str], fetched: list[Fetched]) -> None:
