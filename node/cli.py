@@ -373,6 +373,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MilliardeError as error:
         _say(f"milliarde {args.command}: {error}")
         return int(error.exit_code)
+    except ImportError as error:
+        library = (error.name or "").partition(".")[0]
+        if library in ("", "node"):
+            raise
+        _say(
+            f"milliarde {args.command}: the library {library} is missing or broken ({error}): "
+            "install Milliarde and what it needs anew"
+        )
+        return int(ExitCode.NOT_INSTALLED)
     except KeyboardInterrupt:
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:

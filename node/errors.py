@@ -32,6 +32,8 @@ class ExitCode(IntEnum):
     """A port, a folder or a process number is taken."""
     CHECK_FAILED = 9
     """A check found something broken."""
+    NOT_INSTALLED = 10
+    """A library that is needed is missing or broken."""
     INTERRUPTED = 130
     """Stopped by the user (Ctrl-C)."""
 

@@ -190,4 +190,5 @@ def decode(body: bytes, name: str) -> str:
 
 
 # The detector loads its models the first time it is asked (80 ms): not on some page's time.
-detect("Пробный текст".encode("cp1251"))
+if detect("Пробный текст".encode("cp1251")).name != "windows-1251":
+    raise ImportError("it does not know Russian when it sees it", name="chardet")

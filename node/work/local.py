@@ -42,6 +42,7 @@ FATAL = frozenset(
         ExitCode.BAD_INPUT,
         ExitCode.OTHER_CRAWL,
         ExitCode.NOT_WRITABLE,
+        ExitCode.NOT_INSTALLED,
     }
 )
 """How a child may end that starting it again would not mend."""
