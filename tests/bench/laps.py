@@ -10,6 +10,8 @@ from pathlib import Path
 
 VISIT = "visit: robots.txt, TLS, page, WARC record, log line"
 
+_REST_S = 0.2
+
 
 @dataclass(slots=True)
 class Stage:
@@ -37,7 +39,7 @@ class Laps:
     """Collects stages in the order they first come up."""
 
     def __init__(self, redis_pid: int) -> None:
-        self._redis = Path(f"/proc/{redis_pid}/schedstat")
+        self._stat, self._schedstat = (Path(f"/proc/{redis_pid}/{name}") for name in ("stat", "schedstat"))
         self.stages: dict[tuple[str, str], Stage] = {}
 
     @contextmanager
@@ -52,8 +54,13 @@ class Laps:
         stage.pages += pages
 
     def _redis_ns(self) -> int:
-        """Redis is idle when this is read, so the kernel's account is complete."""
-        return int(self._redis.read_text().split()[0])
+        """CPU time of Redis's thread so far. Its answer comes before it has done all: it is let come to rest,
+        and at rest the kernel's account is complete.
+        """
+        give_up = time.monotonic() + _REST_S
+        while self._stat.read_text().rpartition(") ")[2][0] != "S" and time.monotonic() < give_up:
+            time.sleep(0.0002)
+        return int(self._schedstat.read_text().split()[0])
 
 
 @dataclass(frozen=True, slots=True)
