@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from node.errors import InputError
-from node.rules import page
 from node.rules import url as urls
 from node.rules.admit import Admission
 from node.rules.page import Reading
@@ -19,6 +18,7 @@ from node.rules.refusal import Refusal
 from node.rules.url import Joiner
 from node.settings import Settings
 from node.work.explain import gates
+from node.work.page import reading_by
 
 _ALL_LINKS = 1_000_000
 
@@ -77,15 +77,10 @@ def list_links(settings: Settings, body: bytes, base: str, content_type: str | N
     if isinstance(url, Refusal):
         raise InputError(f"--base {base!r} can't be the address of a page: {url} ({url.words})")
 
+    as_set = reading_by(settings)
+
     def read(part: bytes, max_links: int) -> Reading:
-        return page.read(
-            part,
-            url,
-            content_type=content_type,
-            robots_tags=(),
-            token=settings.identity.token,
-            max_links=max_links,
-        )
+        return as_set(part, url, content_type=content_type, robots_tags=(), max_links=max_links)
 
     cut = body[: settings.parser.max_page_bytes]
     reading = read(cut, settings.parser.max_links_per_page)

@@ -5,8 +5,12 @@ How a page is read is for the rules; here every link that is not followed is cou
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from node.rules import page
 from node.rules.headers import every, text
+from node.rules.page import Reading
 from node.rules.refusal import Refusal
 from node.settings import Settings
 from node.store.archive_read import ArchiveReader
@@ -15,15 +19,20 @@ from node.store.spool import Pointer
 from node.store.tally import Tally
 
 
+def reading_by(settings: Settings) -> Callable[..., Reading]:
+    """``page.read`` as the settings have it: the same for parsers and for those who ask what they see."""
+    follow = [name for name in ("canonical", "next") if getattr(settings.parser, f"follow_{name}")]
+    return partial(page.read, token=settings.identity.token, follow=follow)
+
+
 class PageReader:
     """Reads pages by their pointers. ``links`` raises ``BadRecordError`` where the archive is broken."""
 
     def __init__(self, settings: Settings, archive: ArchiveReader, tally: Tally) -> None:
         self._max_page_bytes = settings.parser.max_page_bytes
         self._max_links = settings.parser.max_links_per_page
-        self._follow = [name for name in ("canonical", "next") if getattr(settings.parser, f"follow_{name}")]
         self._max_wire_bytes = settings.fetcher.max_wire_bytes
-        self._token = settings.identity.token
+        self._read = reading_by(settings)
         self._archive = archive
         self._tally = tally
 
@@ -34,14 +43,12 @@ class PageReader:
         """
         stored = self._archive.read(pointer.position, self._max_wire_bytes)
         body, _state = decode_body(stored.body, stored.content_encoding, self._max_page_bytes)
-        reading = page.read(
+        reading = self._read(
             body,
             pointer.url,
             content_type=text(stored.headers, b"content-type"),
             robots_tags=every(stored.headers, b"x-robots-tag"),
-            token=self._token,
             max_links=self._max_links,
-            follow=self._follow,
         )
         count = self._tally.add
         if reading.noindex:

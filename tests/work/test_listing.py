@@ -90,10 +90,13 @@ def test_the_gates_of_a_node_leave_links_out() -> None:
     assert len(found.links) + len(found.left_out) == 30
 
 
+@pytest.mark.parametrize("follow", [False, True])
 @pytest.mark.parametrize("content_type", [None, "text/html", "text/html; charset=koi8-r"])
-def test_the_parser_sees_the_same(tmp_path: Path, content_type: str | None) -> None:
+def test_the_parser_sees_the_same(tmp_path: Path, content_type: str | None, follow: bool) -> None:
     """Listed is what a parser takes from the page's record; what it counts as dropped is left out here."""
-    node = settings(parser={"max_links_per_page": 12, "max_page_bytes": 3_000}, paths={"data": str(tmp_path)})
+    bounds = {"max_links_per_page": 12, "max_page_bytes": 3_000}
+    parser = bounds | {"follow_canonical": follow, "follow_next": follow}
+    node = settings(parser=parser, paths={"data": str(tmp_path)})
     body = (
         MIXED.encode() + "".join(f"<a href=/{i}?привет>" for i in range(20)).encode("koi8-r") + b"x" * 3_000
     )
@@ -104,6 +107,7 @@ def test_the_parser_sees_the_same(tmp_path: Path, content_type: str | None) -> N
     seen = [url for url, _depth in reader.links(Pointer(position, 1, PAGE))]
     found = list_links(node, body, PAGE, content_type)
     assert [each.url for each in found.links] == seen
+    assert ("http://h.test/c" in seen) is follow
     counts = {
         name.removeprefix("drop:"): int(n) for _, _, name, n in tally.take() if name.startswith("drop:")
     }
