@@ -102,6 +102,10 @@ GRACE_MS = 9_000
 """How long after its last word from Redis a process may go on sending requests."""
 
 
+CONNECTIONS = 16
+"""Most connections of one event loop to Redis."""
+
+
 class _Common:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -208,7 +212,17 @@ class AsyncStore(_Common):
 
     def __init__(self, settings: Settings, *, timeout_s: float = 30.0) -> None:
         super().__init__(settings)
-        self.redis: Any = redis.asyncio.Redis(**_options(settings, timeout_s))
+        # Thousands of visits may want something at once: beyond these they wait their turn. (The
+        # client's own pool refuses instead, with an error that looks like a broken connection.)
+        options = _options(settings, timeout_s)
+        pool = redis.asyncio.BlockingConnectionPool(
+            connection_class=redis.asyncio.UnixDomainSocketConnection,
+            path=options.pop("unix_socket_path"),
+            max_connections=CONNECTIONS,
+            timeout=timeout_s,
+            **options,
+        )
+        self.redis: Any = redis.asyncio.Redis.from_pool(pool)
         self.redis.response_callbacks.clear()
         self._beginning = asyncio.Lock()
 
