@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, note, settings
 from hypothesis import seed as with_seed
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -39,7 +39,7 @@ from tests.redis_server import RedisServer
 from tests.store.frontier_model import Model, ModelDomain
 from tests.store.frontier_world import World, domains_in_one_lane, settings_for
 
-EXAMPLES = int(os.environ.get("MILLIARDE_SOAK") or 40)
+EXAMPLES = int(os.environ.get("MILLIARDE_SOAK") or 60)
 STEPS = 150
 CI = os.environ.get("CI") == "true"
 SEED = int(os.environ.get("MILLIARDE_SEED") or (2026 if CI else random.randrange(10**6)))
@@ -54,21 +54,18 @@ RETIRE_AFTER = 3
 FETCHERS = 3
 PARSERS = ("p1", "p2")
 
-lags = st.sampled_from([0, 0, 0, 1, 400, 5_000])
-fetchers = st.integers(1, FETCHERS)
-which = st.integers(0, 50)
-
 
 Operation = TypeVar("Operation", bound=Callable[..., None])
-OPERATIONS: dict[str, dict[str, st.SearchStrategy[Any]]] = {}
+Draw = Callable[[random.Random], Any]
+OPERATIONS: dict[str, dict[str, Draw]] = {}
 CHOICES: list[str] = []
 
 
-def happens(weight: int = 2, **arguments: st.SearchStrategy[Any]) -> Callable[[Operation], Operation]:
+def happens(weight: int, **arguments: Draw) -> Callable[[Operation], Operation]:
     """Makes a method one of the things that can happen, as often as ``weight`` says.
 
-    (Rules of hypothesis's own would do, but of those it leaves out a random part in each history, and
-    little happens where nobody offers, beats, leases and settles.)
+    (Rules of hypothesis's own would do, but of those it leaves out a random part in each history and
+    repeats itself in the rest; little happens where nobody offers, beats, leases and settles.)
     """
 
     def register(operation: Operation) -> Operation:
@@ -77,6 +74,31 @@ def happens(weight: int = 2, **arguments: st.SearchStrategy[Any]) -> Callable[[O
         return operation
 
     return register
+
+
+def among(*values: Any) -> Draw:
+    return lambda dice: dice.choice(values)
+
+
+def whole(least: int, most: int) -> Draw:
+    return lambda dice: dice.randint(least, most)
+
+
+def several(draw: Draw, most: int) -> Draw:
+    return lambda dice: [draw(dice) for _ in range(dice.randint(1, most))]
+
+
+def some_links(dice: random.Random) -> dict[str, list[tuple[int, int]]]:
+    """Domain -> (path, level) of links to it."""
+    return {
+        name: [(dice.randrange(PATHS), dice.choice([0, 1, 1, 2, 5, 7])) for _ in range(dice.randint(0, 9))]
+        for name in dice.sample(DOMAINS, dice.randint(1, 4))
+    }
+
+
+lags = among(0, 0, 0, 1, 400, 5_000)
+fetchers = whole(1, FETCHERS)
+which = whole(0, 50)
 
 
 @dataclass
@@ -147,10 +169,11 @@ class FrontierMachine(RuleBasedStateMachine):
             finally:
                 self.world.close()
 
-    @rule(data=st.data())
-    def something_happens(self, data: st.DataObject) -> None:
-        what = data.draw(st.sampled_from(CHOICES), label="what")
-        arguments = {name: data.draw(each, label=name) for name, each in OPERATIONS[what].items()}
+    @rule(dice=st.randoms(use_true_random=True))
+    def something_happens(self, dice: random.Random) -> None:
+        what = dice.choice(CHOICES)
+        arguments = {name: draw(dice) for name, draw in OPERATIONS[what].items()}
+        note(f"    {what} {arguments}")
         getattr(self, what)(**arguments)
 
     # -- time
@@ -171,7 +194,7 @@ class FrontierMachine(RuleBasedStateMachine):
             self._true_ms = self.world.now_ms
         return self._true_ms
 
-    @happens(6, ms=st.sampled_from([1, 50, 700, 2_000, 2_600, 9_000, 31_000, 4_000_000]))
+    @happens(6, ms=among(1, 50, 700, 2_000, 2_600, 9_000, 31_000, 4_000_000))
     def time_passes(self, ms: int) -> None:
         self._true_ms = self.true_ms + ms
 
@@ -185,15 +208,10 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @happens(
         8,
-        links=st.dictionaries(
-            st.sampled_from(DOMAINS),
-            st.lists(st.tuples(st.integers(0, PATHS - 1), st.sampled_from([0, 1, 1, 2, 5, 7])), max_size=9),
-            min_size=1,
-            max_size=4,
-        ),
-        parser=st.sampled_from(PARSERS),
-        pages=st.integers(0, 3),
-        twice=st.booleans(),
+        links=some_links,
+        parser=among(*PARSERS),
+        pages=whole(0, 3),
+        twice=among(False, True),
         lag=lags,
     )
     def offer(
@@ -212,12 +230,12 @@ class FrontierMachine(RuleBasedStateMachine):
         expected = self.model.offer(groups, acks, "")
         assert world.store.call(world.frontier.offer(world.now_ms, groups, acks)) == expected
 
-    @happens(4, parser=st.sampled_from(PARSERS), most=st.integers(1, 4))
+    @happens(4, parser=among(*PARSERS), most=whole(1, 4))
     def read(self, parser: str, most: int) -> None:
         (answer,) = self.alive().store.calls([], extra=[(*_read_new(parser, most),)])
         self.in_hand[parser] += [page.id for page in spool.pages_read(answer)]
 
-    @happens(1, parser=st.sampled_from(PARSERS))
+    @happens(1, parser=among(*PARSERS))
     def parser_dies(self, parser: str) -> None:
         """What it held is taken over by the other; it may be acknowledged by both."""
         other = PARSERS[1 - PARSERS.index(parser)]
@@ -285,7 +303,7 @@ class FrontierMachine(RuleBasedStateMachine):
         fetcher.running, fetcher.lanes = False, []
         self.died[fetcher.tag] = self.true_ms
 
-    @happens(10, number=fetchers, want=st.sampled_from([1, 2, 10]), start=st.integers(0, 63), lag=lags)
+    @happens(10, number=fetchers, want=among(1, 2, 10), start=whole(0, 63), lag=lags)
     def lease(self, number: int, want: int, start: int, lag: int) -> None:
         running = [each for each in self.fetchers.values() if each.running]
         if not running:
@@ -333,7 +351,7 @@ class FrontierMachine(RuleBasedStateMachine):
                 times += domain.later.values()
         assert next_due_ms == (min(times) if times else -1)
 
-    @happens(4, number=fetchers, at=which, path=st.integers(0, PATHS - 1), same=st.booleans(), lag=lags)
+    @happens(4, number=fetchers, at=which, path=whole(0, PATHS - 1), same=among(False, True), lag=lags)
     def hop(self, number: int, at: int, path: int, same: bool, lag: int) -> None:
         busy = self.busy()
         if not busy:
@@ -359,15 +377,15 @@ class FrontierMachine(RuleBasedStateMachine):
     @happens(
         12,
         number=fetchers,
-        picks=st.lists(which, min_size=1, max_size=4),
-        kind=st.sampled_from(Kind),
-        signal=st.sampled_from(Signal),
-        sent=st.booleans(),
-        pause=st.sampled_from([0, 0, 0, 5_000]),
-        crawl_delay=st.sampled_from([-1, 0, 0, 0, 3_000]),
-        wait=st.sampled_from([0, 100, 6_000]),
-        jitter=st.sampled_from([0.0, 0.3, 1.0]),
-        stale=st.sampled_from([False, False, False, True]),
+        picks=several(which, 4),
+        kind=among(*Kind, Kind.PAGE, Kind.BACK),
+        signal=among(*Signal, Signal.SUCCESS, Signal.DEAD, Signal.DEAD),
+        sent=among(False, True),
+        pause=among(0, 0, 0, 5_000),
+        crawl_delay=among(-1, 0, 0, 0, 3_000),
+        wait=among(0, 100, 6_000),
+        jitter=among(0.0, 0.3, 1.0),
+        stale=among(False, False, False, True),
         lag=lags,
     )
     def settle(
@@ -438,7 +456,13 @@ class FrontierMachine(RuleBasedStateMachine):
 
     # -- reaping by hand, trimming, bringing back
 
-    @happens(2, lane=st.sampled_from(LANES), lag=lags)
+    @happens(2)
+    def leases_run_out(self) -> None:
+        self._true_ms = self.true_ms + self.alive().frontier.lease_ms
+        for lane in LANES:
+            self.reap(lane, 0)
+
+    @happens(2, lane=among(*LANES), lag=lags)
     def reap(self, lane: int, lag: int) -> None:
         now = self.caller(lag)
         world = self.alive()
@@ -452,9 +476,7 @@ class FrontierMachine(RuleBasedStateMachine):
         assert world.store.call(world.frontier.reap(world.now_ms, lane, 100)) == len(expired)
         assert len(self.observe_reaped(now)) == len(expired)
 
-    @happens(
-        1, name=st.sampled_from(DOMAINS), keep=st.integers(0, 4), reason=st.sampled_from(["", "trimmed"])
-    )
+    @happens(1, name=among(*DOMAINS), keep=whole(0, 4), reason=among("", "trimmed"))
     def trim(self, name: str, keep: int, reason: str) -> None:
         world, domain = self.alive(), self.model.domains.get(name)
         self.caller(0)
@@ -465,7 +487,7 @@ class FrontierMachine(RuleBasedStateMachine):
             assert got == self.model.trim(domain, keep, reason)
             self.taken_out.setdefault(name, []).extend(got)
 
-    @happens(1, at=which, twice=st.booleans())
+    @happens(1, at=which, twice=among(False, True))
     def include(self, at: int, twice: bool) -> None:
         """What was taken out comes back once, however often it is asked for."""
         if not self.taken_out:
@@ -486,10 +508,10 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @happens(
         1,
-        pause=st.sampled_from([False, False, False, False, True]),
-        stop=st.sampled_from([False, False, False, False, True]),
-        pages_max=st.sampled_from([None, None, 3, 8]),
-        spool_max=st.sampled_from([None, None, 1, 4]),
+        pause=among(False, False, False, False, True),
+        stop=among(False, False, False, False, True),
+        pages_max=among(None, None, 3, 8),
+        spool_max=among(None, None, 1, 4),
     )
     def steer(self, pause: bool, stop: bool, pages_max: int | None, spool_max: int | None) -> None:
         wanted = {
@@ -510,7 +532,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
     # -- Redis restarts
 
-    @happens(1, clean=st.booleans())
+    @happens(1, clean=among(False, True))
     def redis_restarts(self, clean: bool) -> None:
         """It lost nothing but its scripts; who comes first says so."""
         world = self.alive()
