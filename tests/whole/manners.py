@@ -30,19 +30,21 @@ def gaps_ms(entries: Iterable[Entry]) -> Iterator[tuple[float, Entry, Entry]]:
             yield after.t_ms - before.t_ms, before, after
 
 
-def visits(requests: list[Entry], redirects: Mapping[str, str]) -> list[list[Entry]]:
-    """The requests of one domain by visits: robots.txt goes with what follows it, a hop with its redirect."""
+def visits(requests: list[Entry], hops: Mapping[str, int]) -> list[list[Entry]]:
+    """The requests of one domain by visits.
+
+    ``hops``: URL -> which hop of its visit it was, by the fetch log. robots.txt belongs to what follows it.
+    """
     out: list[list[Entry]] = []
+    robots: list[Entry] = []
     for request in requests:
-        last = out[-1][-1] if out else None
-        if last is not None and (
-            is_robots(last)
-            or redirects.get(last.url) == request.url
-            or (last.status in (301, 302) and is_robots(request))
-        ):
-            out[-1].append(request)
-        else:
-            out.append([request])
+        robots.append(request)
+        if not is_robots(request):
+            if hops[request.url]:
+                out[-1] += robots
+            else:
+                out.append(robots)
+            robots = []
     return out
 
 

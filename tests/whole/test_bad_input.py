@@ -17,7 +17,7 @@ from tests.web.running import MiniWeb
 from tests.whole import stored
 from tests.whole.crawl import Crawl, milliarde, until
 
-pytestmark = [pytest.mark.whole, pytest.mark.timeout(120), pytest.mark.xdist_group("bad input")]
+pytestmark = [pytest.mark.whole, pytest.mark.timeout(120)]
 
 SMALL = ("--delay", "0", "--fetchers", "1", "--parsers", "1")
 

@@ -21,7 +21,7 @@ from tests.whole import documentation, stored
 from tests.whole.crawl import Crawl, until
 from tests.whole.walk import Walk, walk
 
-pytestmark = [pytest.mark.whole, pytest.mark.timeout(300), pytest.mark.xdist_group("documentation")]
+pytestmark = [pytest.mark.whole, pytest.mark.timeout(300)]
 
 UNCAPPED = (
     "parser.max_links_per_page=100000",

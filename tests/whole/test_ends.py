@@ -12,7 +12,7 @@ from tests.web.running import MiniWeb
 from tests.whole import manners, stored
 from tests.whole.crawl import Crawl
 
-pytestmark = [pytest.mark.whole, pytest.mark.timeout(120), pytest.mark.xdist_group("ends")]
+pytestmark = [pytest.mark.whole, pytest.mark.timeout(120)]
 
 FAST = ("--delay", "0", "--fetchers", "2", "--parsers", "1")
 

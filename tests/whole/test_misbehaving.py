@@ -26,7 +26,7 @@ from tests.whole import manners, stored
 from tests.whole.crawl import Crawl, until
 from tests.whole.stored import Stored
 
-pytestmark = [pytest.mark.whole, pytest.mark.timeout(180), pytest.mark.xdist_group("misbehaving")]
+pytestmark = [pytest.mark.whole, pytest.mark.timeout(180)]
 
 DEADLINE_S = 4
 MAX_WIRE_BYTES = 300_000
@@ -99,6 +99,7 @@ OUTCOMES: dict[str, tuple[set[str], set[str]]] = {
     "nofollow.test": ({"page"}, set()),
     "meta-robots.test": ({"page"}, set()),
     "base.test": ({"page"}, set()),
+    "sitemaps.test": ({"page"}, set()),
 }  # fmt: skip
 
 REQUESTS: dict[str, set[str]] = {
@@ -130,6 +131,7 @@ REQUESTS: dict[str, set[str]] = {
     "meta-robots.test": {"/", "/nofollow", "/none", "/header-nofollow", "/noindex", "/header-noindex",
                          "/other-bot", "/after/noindex", "/after/header-noindex", "/after/other-bot"},
     "base.test": {"/", "/deep/folder/page.html", "/deep/up.html", "/root.html"},
+    "sitemaps.test": {"/", "/linked"},
     "sjis.test": {"/", "/%E6%9D%B1%E4%BA%AC%E3%81%AE%E5%A4%A9%E6%B0%97/1.html",
                   "/find?q=%93%8C%8B%9E%82%CC%93V%8BC"},
     "euckr.test": {"/", "/%EC%84%9C%EC%9A%B8%20%EB%82%A0%EC%94%A8/1.html",
