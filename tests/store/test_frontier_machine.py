@@ -49,8 +49,8 @@ LANES = sorted({lane_of(name) for name in DOMAINS})
 PATHS = 12
 CAP = 6
 MAX_DOMAINS = 6
-LATER_MAX = 4
-RETIRE_AFTER = 3
+LATER_MAX = 2
+RETIRE_AFTER = 2
 FETCHERS = 3
 PARSERS = ("p1", "p2")
 
