@@ -39,7 +39,7 @@ from tests.redis_server import RedisServer
 from tests.store.frontier_model import Model, ModelDomain
 from tests.store.frontier_world import World, domains_in_one_lane, settings_for
 
-EXAMPLES = int(os.environ.get("MILLIARDE_SOAK") or 60)
+EXAMPLES = int(os.environ.get("MILLIARDE_SOAK") or 40)
 STEPS = 150
 CI = os.environ.get("CI") == "true"
 SEED = int(os.environ.get("MILLIARDE_SEED") or (2026 if CI else random.randrange(10**6)))
@@ -48,6 +48,7 @@ DOMAINS = [*domains_in_one_lane(3, lane=7), *domains_in_one_lane(2, lane=8), *do
 LANES = sorted({lane_of(name) for name in DOMAINS})
 PATHS = 12
 CAP = 6
+LIFE_CAP = 10
 MAX_DOMAINS = 6
 LATER_MAX = 2
 RETIRE_AFTER = 2
@@ -131,14 +132,14 @@ class FrontierMachine(RuleBasedStateMachine):
         options: dict[str, Any] = {"delay_s": delay_s, "max_urls_per_domain": CAP, "max_domains": MAX_DOMAINS}
         self.world = World(self.server, settings_for(self.server, **options, retire_after=RETIRE_AFTER))
         frontier = self.world.frontier
-        frontier.later_max = LATER_MAX
+        frontier.later_max, frontier.life_cap = LATER_MAX, LIFE_CAP
         self.limits = Limits(frontier.base_delay_ms, frontier.max_delay_ms)
         self.model = Model(
             self.limits,
             frontier.plan,
             frontier.slots,
             CAP,
-            frontier.life_cap,
+            LIFE_CAP,
             MAX_DOMAINS,
             LATER_MAX,
             RETIRE_AFTER,

@@ -80,7 +80,6 @@ local function append(admission, level, entry)
     call('LLEN', list_of(level, admission.name))   -- raises now if it is no list
     admission.fresh[level] = { entry }
   end
-  if admission.worst and level > admission.worst then admission.worst = level end
 end
 
 -- Puts the entries that are not known into their queue, as far as they may.
