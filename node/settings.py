@@ -78,6 +78,12 @@ class Crawl(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """The most our own back-off slows a domain."""
     max_crawl_delay_s: float = 86_400.0
     """The most a site's Crawl-delay or Retry-After slows it."""
+    sitemaps: bool = False
+    """Read sitemaps, too: those that robots.txt names, and ``/sitemap.xml``."""
+    max_sitemaps_per_domain: int = 100
+    """Most sitemap files read of one domain, and most taken from one index."""
+    max_sitemap_bytes: int = 10_485_760
+    """A sitemap is cut here, as received, and again once it is decoded."""
     retire_after: int = 8
     """A domain whose hosts can't be reached this many times in a row is given up."""
 
@@ -216,6 +222,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     def log_folder(self) -> Path:
         return self.data / "log"
 
+    def max_wire_bytes(self, *, sitemap: bool) -> int:
+        """Where the body of a page or a sitemap is cut, as received."""
+        return self.crawl.max_sitemap_bytes if sitemap else self.fetcher.max_wire_bytes
+
     @property
     def hop_gap_s(self) -> float:
         """The gap between requests of one visit that is in force."""
@@ -262,6 +272,8 @@ _LEAST: tuple[tuple[str, float], ...] = (
     ("crawl.retire_after", 1),
     ("fetcher.in_flight", 1),
     ("fetcher.deadline_s", 0.1),
+    ("crawl.max_sitemaps_per_domain", 1),
+    ("crawl.max_sitemap_bytes", 1_024),
     ("fetcher.max_wire_bytes", 1_024),
     ("fetcher.lease_batch", 1),
     ("fetcher.settle_every_ms", 1),

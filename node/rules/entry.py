@@ -1,8 +1,9 @@
 """What a queue holds of a URL: three characters, then the URL itself.
 
 ``level depth state url``; each character is ``chr(48 + value)``, so an entry is printable and a
-64-character URL takes 67 bytes. ``state`` packs the tries made, how often a lease on it ran out,
-and whether it was seeded as a bare domain (https first, http where that fails).
+64-character URL takes 67 bytes. ``state`` packs the tries made, how often a lease on it ran out, and of
+which kind it is: a page, one that was seeded as a bare domain (https first, http where that fails), or a
+sitemap.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from dataclasses import dataclass
 MAX_DEPTH = 78
 """Depth saturates here (the last printable character)."""
 MAX_TRIES = 3
-_BARE = 16
+SITEMAP, NESTED = 1, 2
+"""Kinds of sitemap: one that robots.txt or nobody names, and one named by another, whose own are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +27,12 @@ class Entry:
     tries: int = 0
     reaped: int = 0
     bare: bool = False
+    sitemap: int = 0
+    """0, ``SITEMAP`` or ``NESTED``; a bare domain is none."""
 
     def pack(self) -> str:
-        state = self.tries + 4 * self.reaped + (_BARE if self.bare else 0)
+        kind = self.sitemap + 1 if self.sitemap else int(self.bare)
+        state = self.tries + 4 * self.reaped + 16 * kind
         depth = min(self.depth, MAX_DEPTH)
         return f"{chr(48 + self.level)}{chr(48 + depth)}{chr(48 + state)}{self.url}"
 
@@ -35,13 +40,15 @@ class Entry:
 def unpack(packed: str) -> Entry:
     """The inverse of ``Entry.pack``."""
     state = ord(packed[2]) - 48
+    kind = state >> 4
     return Entry(
         url=packed[3:],
         level=ord(packed[0]) - 48,
         depth=ord(packed[1]) - 48,
         tries=state & 3,
         reaped=(state >> 2) & 3,
-        bare=bool(state & _BARE),
+        bare=kind == 1,
+        sitemap=max(0, kind - 1),
     )
 
 

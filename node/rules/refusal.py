@@ -31,3 +31,4 @@ class Refusal(StrEnum):
     TOO_DEEP = "too_deep", "More links away from a seed than `max_depth`."
     NOFOLLOW = "nofollow", "The page asks that this link, or any of its links, not be followed."
     LINKS_CAP = "links_cap", "Beyond `max_links_per_page` of its page."
+    SITEMAP_CAP = "sitemap_cap", "Beyond what is read of a sitemap, an index or a domain's sitemaps."

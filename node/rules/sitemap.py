@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from node.rules import charset
 from node.rules.charset import Encoding
@@ -42,6 +43,17 @@ def may_be_sitemap(content_type: str) -> bool:
         or content_type.endswith(("/xml", "+xml"))
         or content_type in _GZIP_TYPES
     )
+
+
+class Named(NamedTuple):
+    """A sitemap to be visited."""
+
+    url: str
+    """Canonical."""
+    depth: int
+    """Links from a seed, as the page or sitemap that led to it; what it names is one deeper."""
+    kind: int
+    """``entry.SITEMAP`` or ``entry.NESTED``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,19 @@ def decode_body(raw: bytes, content_encoding: str, max_bytes: int) -> Decoded:
     return Decoded(body, state)
 
 
+def undo_gzip(decoded: Decoded, max_bytes: int) -> Decoded:
+    """The same without the gzip that a file is in by itself, whatever its headers say (``sitemap.xml.gz``).
+
+    Twice at most: some servers gzip such a file once more and label it so only once.
+    """
+    body, state = decoded
+    for _ in range(2):
+        if body.startswith(_GZIP_MAGIC):
+            body, step = _gzip(body, max_bytes)
+            state = _worse(state, step)
+    return Decoded(body, state)
+
+
 def _codings(content_encoding: str) -> list[str]:
     names = [name.strip() for name in content_encoding.lower().split(",")]
     return [name for name in names if name not in ("", "identity")]

@@ -24,6 +24,7 @@ d:{domain}           string  state of one domain, packed (``domain_record.py``)
 q:{level}:{domain}   list    URLs waiting; the levels together at most the domain's cap
 s:{layer}:{domain}   string  one layer of the seen filter; bounded by the budget
 robots:{domain}      hash    origin -> robots rules; at most ``max_origins_per_domain``
+sitemaps:{domain}    string  sitemap files visited; only where there are any
 spool                stream  pointers to pages not parsed yet; at most ``spool_max``
 dead                 stream  pages given up by the parsers; trimmed to ``DEAD_MAX``
 excluded             set     hosts and domains that are not to be visited
@@ -90,6 +91,10 @@ def queue(level: int, name: str) -> str:
 
 def seen(layer: int, name: str) -> str:
     return f"s:{layer}:{name}"
+
+
+def sitemaps(name: str) -> str:
+    return f"sitemaps:{name}"
 
 
 def robots(name: str) -> str:

@@ -21,15 +21,19 @@ class Pointer:
     position: Position
     depth: int
     url: str
+    sitemap: int = 0
+    """As in the ``Entry`` it was visited by."""
 
     def pack(self) -> str:
         at = self.position
-        return f"{at.file} {at.offset} {at.length} {self.depth} {self.url}"
+        kind = f".{self.sitemap}" if self.sitemap else ""
+        return f"{at.file} {at.offset} {at.length} {self.depth}{kind} {self.url}"
 
 
 def unpack(text: str) -> Pointer:
     file, offset, length, depth, url = text.split(" ", 4)
-    return Pointer(Position(file, int(offset), int(length)), int(depth), url)
+    depth, _dot, kind = depth.partition(".")
+    return Pointer(Position(file, int(offset), int(length)), int(depth), url, int(kind or 0))
 
 
 @dataclass(frozen=True, slots=True)

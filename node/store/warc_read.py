@@ -13,10 +13,12 @@ HEAD_LIMIT_BYTES: Final = 256 * 1024
 _END: Final = b"\r\n\r\n"
 _URI_FIELD: Final = b"\r\nWARC-Target-URI: "
 _LENGTH_FIELD: Final = b"\r\nContent-Length: "
+_TRUNCATED_FIELD: Final = b"\r\nWARC-Truncated: "
 
 
 class StoredResponse(msgspec.Struct, frozen=True):
-    """A response read back. ``body`` is still in its content coding, ``cut`` at the reader's cap or not."""
+    """A response read back. ``body`` is still in its content coding; ``cut``: it is not all that the site
+    has, be it by the reader's cap or because the record says so."""
 
     url: str
     status: int
@@ -74,7 +76,8 @@ def parse_response(data: bytes, max_wire_bytes: int) -> StoredResponse:
     payload_bytes = int(size) - (end + 4 - start)
     body = data[end + 4 : end + 4 + min(payload_bytes, max_wire_bytes)]
     encoding = content_encoding(headers)
-    return StoredResponse(url.decode("latin-1"), status, headers, body, encoding, len(body) < payload_bytes)
+    cut = len(body) < payload_bytes or bool(_own_field(data, _TRUNCATED_FIELD, start))
+    return StoredResponse(url.decode("latin-1"), status, headers, body, encoding, cut)
 
 
 def _own_field(data: bytes, name: bytes, end: int) -> bytes:

@@ -20,6 +20,7 @@ from redis.exceptions import ResponseError
 from node.errors import DiskError, StoreError
 from node.rules.entry import Lease
 from node.rules.outcome import Outcome, Signal
+from node.rules.sitemap import Named
 from node.settings import Settings
 from node.store import keys
 from node.store.archive import ArchiveWriter
@@ -36,6 +37,7 @@ from node.work.process import Lag, Stop
 from node.work.record import DiskRecorder
 from node.work.recovery import fetcher_prefix, recover_archive
 from node.work.robots import Robots
+from node.work.sitemaps import Sitemaps
 from node.work.visit import Visited, Visitor
 from node.work.wire import new_client
 
@@ -96,6 +98,7 @@ class Fetcher:
             self.recorder,
             self._may_send,
             random.random,
+            Sitemaps(settings, self.store),
         )
         self.lanes: list[int] = []
         self.limit = settings.fetcher.in_flight
@@ -106,6 +109,7 @@ class Fetcher:
         self._settling = asyncio.Lock()
         self._settlements: list[Settlement] = []
         self._found: list[tuple[str, int]] = []
+        self._sitemaps: list[Named] = []
         self._wake = asyncio.Event()
         self._start = 0
         self._lag_ms = 0.0
@@ -304,6 +308,7 @@ class Fetcher:
             self._generations.pop(token, None)
         self._settlements.append(visited.settlement)
         self._found += visited.found
+        self._sitemaps += visited.sitemaps
 
     # -- settle
 
@@ -324,11 +329,12 @@ class Fetcher:
             await self._settle_gathered()
 
     async def _settle_gathered(self) -> None:
-        batch, found = self._settlements, self._found
-        self._settlements, self._found = [], []
+        batch, found, sitemaps = self._settlements, self._found, self._sitemaps
+        self._settlements, self._found, self._sitemaps = [], [], []
         try:
             marks = await self.recorder.commit()
             groups = self.offering.groups(found, self.store.now_ms())
+            self.offering.sitemaps(sitemaps, self.store.now_ms(), groups)
             if groups:
                 await self._offer(groups.values())
             for start in range(0, len(batch), 200):
@@ -341,6 +347,7 @@ class Fetcher:
             # a repeated settle is refused as stale where it was carried out before
             self._settlements[:0] = batch
             self._found[:0] = found
+            self._sitemaps[:0] = sitemaps
             raise
 
     async def _offer(self, groups: Iterable[Group]) -> None:

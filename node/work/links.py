@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from node.rules.admit import Admission, DomainSet, Scope, ScopeKind
-from node.rules.entry import Entry
+from node.rules.entry import NESTED, SITEMAP, Entry
 from node.rules.refusal import Refusal
 from node.rules.seen import fingerprint
+from node.rules.sitemap import Named
 from node.rules.url import dedup_key
 from node.settings import Settings
 from node.store import keys
@@ -24,6 +25,8 @@ from node.work import seed
 
 CACHE_SLOTS = 1 << 20
 """8 MB of fingerprints of URLs the frontier is known to have seen."""
+SITEMAP_LEVEL = 1
+"""After the seeds, with the pages one link away: what a sitemap names is no better than what it waits for."""
 
 
 class KnownUrls:
@@ -88,7 +91,12 @@ class Offering:
         self.admission.forget(scope)
 
     def groups(
-        self, found: Iterable[tuple[str, int]], now_ms: int, groups: dict[str, Group] | None = None
+        self,
+        found: Iterable[tuple[str, int]],
+        now_ms: int,
+        groups: dict[str, Group] | None = None,
+        *,
+        sitemap: int = 0,
     ) -> dict[str, Group]:
         """Add (canonical URL, depth) pairs to ``groups`` by domain, those that pass.
 
@@ -109,22 +117,30 @@ class Offering:
                 already += 1
                 continue
             domain = place.domain
+            level = SITEMAP_LEVEL if sitemap else place.level
             if domain in full:
                 worst, until_ms = full[domain]
                 if now_ms >= until_ms:
                     del full[domain]
-                elif place.level >= worst:
+                elif level >= worst:
                     drop("drop:full")
                     continue
             group = groups.get(domain)
             if group is None:
                 group = groups[domain] = Group(domain, place.lane, now_ms)
-            group.entries.append(Entry(url, place.level, depth).pack())
+            group.entries.append(Entry(url, level, depth, sitemap=sitemap).pack())
             group.slots += self._frontier.slots(key)
             self._fresh.setdefault(domain, []).append(print_)
         if already:
             drop("links:known", already)
         return groups
+
+    def sitemaps(self, named: Iterable[Named], now_ms: int, groups: dict[str, Group]) -> None:
+        """Add sitemaps to ``groups``: they pass the same gates and have a priority of their own."""
+        named = list(named)
+        for kind in (SITEMAP, NESTED):
+            found = [(each.url, each.depth) for each in named if each.kind == kind]
+            self.groups(found, now_ms, groups, sitemap=kind)
 
     def learn(self, offered: Offered, now_ms: int) -> None:
         """Take in the answer to an offer of ``groups``: who is full, what is seen now."""

@@ -34,6 +34,8 @@ from node.work.process import StopFlag
 BLOCK_MS = 250
 BEAT_S = 1.0
 OUT_OF_MEMORY_WAIT_S = 0.5
+OFFER_URLS = 2_000
+"""URLs of a sitemap that go into one offer: all of a long one would hold up everybody at Redis."""
 
 
 class Parser:
@@ -181,6 +183,32 @@ class Parser:
         self.in_hand = 0
 
     def _parse_and_offer(self, pages: list[Page]) -> None:
+        for page in pages:
+            if page.pointer.sitemap:
+                self._read_sitemap(page)
+        pages = [page for page in pages if not page.pointer.sitemap]
+        if pages:
+            self._read_pages(pages)
+
+    def _read_sitemap(self, page: Page) -> None:
+        """Offer what a sitemap names, in parts. The last acknowledges it; till then it may be read again."""
+        begun = time.perf_counter()
+        groups: dict[str, Group] = {}
+        found: list[tuple[str, int]] = []
+        try:
+            found, named = self.reader.sitemap(page.pointer)
+            self.offering.sitemaps(named, self.store.now_ms(), groups)
+        except BadRecordError as error:
+            self._bury(page, str(error))
+        self._busy_s += time.perf_counter() - begun
+        for start in range(0, max(len(found), 1), OFFER_URLS):
+            self.offering.groups(found[start : start + OFFER_URLS], self.store.now_ms(), groups)
+            is_last = start + OFFER_URLS >= len(found)
+            if not self._offer(groups, [page] if is_last else []):
+                return
+            groups = {}
+
+    def _read_pages(self, pages: list[Page]) -> None:
         begun = time.perf_counter()
         groups: dict[str, Group] = {}
         now_ms = self.store.now_ms()
@@ -194,7 +222,8 @@ class Parser:
         self._busy_s += time.perf_counter() - begun
         self._offer(groups, pages)
 
-    def _offer(self, groups: dict[str, Group], pages: list[Page]) -> None:
+    def _offer(self, groups: dict[str, Group], pages: list[Page]) -> bool:
+        """Offer, and acknowledge ``pages``. False: refused for want of memory; they are parsed again."""
         ids = [page.id for page in pages]
         verb = self.frontier.offer(self.store.now_ms(), groups.values(), ids)
         begun = time.monotonic()
@@ -204,11 +233,11 @@ class Parser:
             self.offering.forget()
             if not is_out_of_memory(error):
                 raise
-            # nothing was changed; the pages are still ours and are parsed again
+            # nothing was changed; the pages are still ours
             self._own_first = True
             self.tally.add("offers_refused")
             time.sleep(OUT_OF_MEMORY_WAIT_S)
-            return
+            return False
         except LOST:
             self.offering.forget()
             raise
@@ -217,6 +246,7 @@ class Parser:
         self.tally.add("pages_parsed", offered.acknowledged)
         self.tally.add("links:admitted", offered.admitted)
         self.tally.add("links:known", offered.seen)
+        return True
 
     def _without_hopeless(self, pages: list[Page]) -> list[Page]:
         """Bury pages that were given out too often; answers the others."""

@@ -31,7 +31,7 @@ WORDS = {
     "stopping": "stopping",
 }
 """What a process says it waits for -> for people."""
-GOOD = frozenset({"page", "redirected", "redirected_away", "redirect_to_seen", "unwanted_type", "no_content"})
+GOOD = frozenset({"page", "sitemap", "redirected", "redirected_away", "redirect_to_seen", "unwanted_type", "no_content"})
 
 
 class Progress:

@@ -120,8 +120,10 @@ async def _settle(
         if lease is None:
             continue
         log.add(_log_entry(found, lease))
-        pointer = Pointer(found.position, lease.entry.depth, found.url).pack()
-        results.append(Settlement(lease, Kind.PAGE, Outcome.PAGE, Signal.SUCCESS, sent=True, pointer=pointer))
+        entry = lease.entry
+        pointer = Pointer(found.position, entry.depth, found.url, entry.sitemap).pack()
+        outcome = _outcome(lease)
+        results.append(Settlement(lease, Kind.PAGE, outcome, Signal.SUCCESS, sent=True, pointer=pointer))
     log.flush()
     for start in range(0, len(results), _BATCH):
         part = results[start : start + _BATCH]
@@ -129,11 +131,15 @@ async def _settle(
     return len(results)
 
 
+def _outcome(lease: Lease) -> Outcome:
+    return Outcome.SITEMAP if lease.entry.sitemap else Outcome.PAGE
+
+
 def _log_entry(found: Found, lease: Lease) -> LogEntry:
     return LogEntry(
         t=datetime.fromisoformat(found.date).timestamp(),
         url=found.url,
-        outcome=Outcome.PAGE,
+        outcome=_outcome(lease),
         status=found.status,
         type=essence(text(found.headers, b"content-type") or "") or None,
         bytes=found.payload_bytes,

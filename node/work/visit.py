@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from node.rules import url as urls
@@ -23,6 +23,8 @@ from node.rules.outcome import TABLE, Outcome, Signal
 from node.rules.pace import retry_wait_ms
 from node.rules.refusal import Refusal
 from node.rules.retry_after import retry_after_s
+from node.rules.robots import Rules
+from node.rules.sitemap import Named, may_be_sitemap
 from node.rules.url import dedup_key
 from node.settings import Settings
 from node.store.connection import AsyncStore
@@ -33,6 +35,7 @@ from node.store.warc import Position
 from node.work.challenged import challenge_in
 from node.work.http import Client, Fetched, header_values, location
 from node.work.robots import Asked, Robots
+from node.work.sitemaps import Sitemaps
 
 FALL_BACK_TO_HTTP = frozenset(
     {
@@ -56,10 +59,11 @@ class Recorder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Visited:
-    """How a visit ended, and URLs it found that belong elsewhere: (URL, depth)."""
+    """How a visit ended, and URLs it found that belong elsewhere: (URL, depth), and sitemaps."""
 
     settlement: Settlement
     found: list[tuple[str, int]] = field(default_factory=list)
+    sitemaps: list[Named] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -75,14 +79,22 @@ class Visitor:
     recorder: Recorder
     may_send: Callable[[Lease], bool]
     jitter: Callable[[], float]
+    sitemaps: Sitemaps
 
     async def visit(self, lease: Lease) -> Visited:
         """Serve one lease to its end."""
-        return await _Visit(self, lease).run()
+        visit = _Visit(self, lease)
+        visited = await visit.run()
+        for origin, rules in visit.origins.items():
+            visit.sitemaps += self.sitemaps.of(origin, rules, lease.entry.depth)
+        return replace(visited, sitemaps=visit.sitemaps) if visit.sitemaps else visited
 
 
 class _Visit:
-    __slots__ = ("asked", "chain", "crawl_delay_ms", "found", "jar", "lease", "sent", "shared")
+    __slots__ = (
+        *("asked", "chain", "crawl_delay_ms", "found", "jar"),
+        *("lease", "origins", "sent", "shared", "sitemaps"),
+    )
 
     def __init__(self, shared: Visitor, lease: Lease) -> None:
         self.shared = shared
@@ -93,6 +105,9 @@ class _Visit:
         self.jar: ChainJar | None = None
         self.chain = {dedup_key(lease.entry.url)}
         self.found: list[tuple[str, int]] = []
+        self.origins: dict[str, Rules] = {}
+        """Origins whose robots.txt was looked up, and what it says."""
+        self.sitemaps: list[Named] = []
 
     async def run(self) -> Visited:
         url = self.lease.entry.url
@@ -148,6 +163,7 @@ class _Visit:
             self.sent = True
         if asked.rules is None:
             return await self._without_robots(url, asked)
+        self.origins[origin] = asked.rules
         crawl_delay_s = asked.rules.crawl_delay_s
         cap_s = shared.settings.crawl.max_crawl_delay_s
         self.crawl_delay_ms = round(1000 * min(crawl_delay_s, cap_s)) if crawl_delay_s else 0
@@ -156,6 +172,8 @@ class _Visit:
             return self._settle(Kind.DROP, Outcome.ROBOTS_DENIED, asked.signal)
         if asked.requests and self._one_at_a_time:
             return self._settle(Kind.BACK, Outcome.NOT_SENT, asked.signal)
+        if self.lease.entry.sitemap and not await shared.sitemaps.may_read(self.lease):
+            return self._settle(Kind.DROP, Refusal.SITEMAP_CAP, asked.signal)
         return None
 
     @property
@@ -198,7 +216,7 @@ class _Visit:
         fetched = await shared.client.fetch(
             url,
             deadline_s=shared.settings.fetcher.deadline_s,
-            max_wire_bytes=shared.settings.fetcher.max_wire_bytes,
+            max_wire_bytes=shared.settings.max_wire_bytes(sitemap=bool(self.lease.entry.sitemap)),
             accept=self._accepts,
             cookies=cookies,
         )
@@ -209,6 +227,8 @@ class _Visit:
 
     def _accepts(self, content_type: str | None) -> bool:
         kind = essence(content_type or "")
+        if self.lease.entry.sitemap:
+            return may_be_sitemap(kind)
         return not kind or kind in self.shared.settings.fetcher.wanted_types
 
     # -- after a redirect
@@ -222,10 +242,10 @@ class _Visit:
             return None, Outcome.BAD_REDIRECT
         new_cookies = self._take_cookies(url, fetched)
         if registrable(urls.host(target)) != self.lease.domain:
-            self.found.append((target, self.lease.entry.depth))
+            self._leave(target)
             return None, Outcome.REDIRECTED_AWAY
         if self._one_at_a_time:
-            self.found.append((target, self.lease.entry.depth))
+            self._leave(target)
             return None, Outcome.REDIRECTED
         key = dedup_key(target)
         same = key in self.chain
@@ -242,6 +262,14 @@ class _Visit:
             "seen": Outcome.REDIRECT_TO_SEEN,
             "refused": Outcome.REDIRECT_REFUSED,
         }.get(verdict, Outcome.NOT_SENT)
+
+    def _leave(self, target: str) -> None:
+        """Leave a redirect target to another visit."""
+        entry = self.lease.entry
+        if entry.sitemap:
+            self.sitemaps.append(Named(target, entry.depth, entry.sitemap))
+        else:
+            self.found.append((target, entry.depth))
 
     def _take_cookies(self, url: str, fetched: Fetched) -> bool:
         values = header_values(fetched, b"set-cookie")
@@ -263,7 +291,7 @@ class _Visit:
         """Register a hop; on "ok" the lease is the target's."""
         shared = self.shared
         source = self.lease.entry
-        packed = Entry(target, source.level, source.depth).pack()
+        packed = Entry(target, source.level, source.depth, sitemap=source.sitemap).pack()
         slot = shared.frontier.slots(key)
         hop = await shared.store.call(
             shared.frontier.hop(shared.store.now_ms(), self.lease, packed, slot, outcome=outcome, same=same)
@@ -282,14 +310,17 @@ class _Visit:
         return self._settle(Kind.BACK, Outcome.NOT_SENT, Signal.NONE)
 
     def _ended(self, url: str, fetched: Fetched, outcome: Outcome) -> Settlement:
+        if outcome is Outcome.PAGE and self.lease.entry.sitemap:
+            outcome = Outcome.SITEMAP
         row = TABLE[outcome]
         # a page cut off by the deadline is kept, and says about its site what a timeout says
         signal = Signal.THROTTLE if fetched.truncated == "time" else row.signal
         position = self.shared.recorder.record(self.lease, url, fetched, outcome)
-        if outcome is Outcome.PAGE:
+        if outcome in (Outcome.PAGE, Outcome.SITEMAP):
             if position is None:  # no room on the disk: the page is fetched again when there is
                 return self._settle(Kind.BACK, Outcome.NOT_SENT, signal)
-            pointer = Pointer(position, self.lease.entry.depth, url).pack()
+            entry = self.lease.entry
+            pointer = Pointer(position, entry.depth, url, entry.sitemap).pack()
             return self._settle(Kind.PAGE, outcome, signal, pointer=pointer)
         if outcome is Outcome.EXCLUDED:
             return self._settle(Kind.DROP, outcome, signal)

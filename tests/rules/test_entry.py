@@ -5,10 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from node.rules.entry import MAX_DEPTH, Entry, parse_lease, unpack
+from node.rules.entry import MAX_DEPTH, NESTED, SITEMAP, Entry, parse_lease, unpack
 
+kinds = [{"bare": False}, {"bare": True}, {"sitemap": SITEMAP}, {"sitemap": NESTED}]
 entries = st.builds(
-    Entry,
+    lambda kind, **rest: Entry(**kind, **rest),
+    st.sampled_from(kinds),
     url=st.text(alphabet=st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1).map(
         lambda rest: "https://h.test/" + rest
     ),
@@ -16,7 +18,6 @@ entries = st.builds(
     depth=st.integers(0, MAX_DEPTH),
     tries=st.integers(0, 3),
     reaped=st.integers(0, 3),
-    bare=st.booleans(),
 )
 
 

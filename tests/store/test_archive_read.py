@@ -47,6 +47,13 @@ def test_a_body_is_cut_at_the_cap(tmp_path: Path, coded: bool) -> None:
     assert (whole.body, whole.cut) == (sent.body, False)
 
 
+def test_what_was_cut_when_it_was_fetched_says_so(tmp_path: Path) -> None:
+    """A reader that must not believe a torn end learns of it, however whole the record is."""
+    whole, torn = write(tmp_path, response(), response(truncated="disconnect"))
+    reader = ArchiveReader(tmp_path)
+    assert (reader.read(whole, 1 << 20).cut, reader.read(torn, 1 << 20).cut) == (False, True)
+
+
 def test_a_bomb_in_the_file_costs_no_memory(tmp_path: Path) -> None:
     """300 MB of zeros, which fits in a few hundred KB, is cut while it is inflated."""
     (position,) = write(tmp_path, response(body=bytes(300_000_000)))

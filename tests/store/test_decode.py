@@ -17,7 +17,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from node.store.decode import DecodeState, decode_body, is_supported
+from node.store.decode import Decoded, DecodeState, decode_body, is_supported, undo_gzip
 from tests.store.responses import PEAK_KB, page
 
 REPO = Path(__file__).resolve().parents[2]
@@ -238,6 +238,19 @@ def test_a_zstd_frame_that_wants_too_much_memory_is_refused() -> None:
     packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     coded = packer.compress(random.Random(1).randbytes(1000)) + packer.flush()
     assert decode_body(coded, "zstd", CAP) == (b"", DecodeState.BROKEN)
+
+
+def test_a_file_that_is_gzip_by_itself_is_undone_twice_at_most() -> None:
+    """By its bytes and under the cap; what could not be undone before stays said."""
+    text = Decoded(b"http://h.test/" * 9, DecodeState.WHOLE)
+    once = Decoded(gzip.compress(text.body), DecodeState.WHOLE)
+    twice = Decoded(gzip.compress(once.body), DecodeState.CUT)
+    thrice = Decoded(gzip.compress(twice.body), DecodeState.WHOLE)
+    assert undo_gzip(text, CAP) == undo_gzip(once, CAP) == text
+    assert undo_gzip(twice, CAP) == Decoded(text.body, DecodeState.CUT)
+    assert undo_gzip(thrice, CAP) == once
+    assert undo_gzip(once, 20) == Decoded(text.body[:20], DecodeState.CUT)
+    assert undo_gzip(Decoded(once.body[:-9], DecodeState.WHOLE), CAP).state is DecodeState.BROKEN
 
 
 @given(

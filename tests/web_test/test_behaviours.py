@@ -11,6 +11,7 @@ import brotli
 import pytest
 import zstandard
 
+from tests.web.behaviours import sitemaps
 from tests.web.behaviours.table import TABLE, Certificate, Door
 from tests.web.running import MiniWeb
 from tests.web_test.client import Answer, address, ask, connect, request_bytes
@@ -234,6 +235,24 @@ def test_codings_that_lie(web: MiniWeb) -> None:
     br, zstd = ask(web, "https://br.test/", Accept_Encoding="gzip"), ask(web, "https://br.test/zstd")
     assert b"<h1>" in brotli.decompress(br.body)
     assert b"<h1>" in zstandard.ZstdDecompressor().decompress(zstd.body)
+
+
+def test_sitemaps_are_what_their_names_say(web: MiniWeb) -> None:
+    """sitemaps.test serves each kind: gzip as a file, UTF-16, one cut in an address, an index in an index."""
+
+    def body(path: str) -> bytes:
+        answer = ask(web, f"https://sitemaps.test{path}")
+        assert (answer.status, answer.header("Content-Encoding")) == (200, None)
+        return answer.body
+
+    for path in sitemaps.INDEXED:
+        assert path.encode() in body("/index.xml")
+    assert b"/gz/2</loc>" in zlib.decompress(body("/pages.xml.gz"), 31)
+    assert "/utf16/1</loc>" in body("/utf16.xml").decode("utf-16")
+    assert body("/cut.xml").endswith(b"/torn")
+    assert b"too-deep.xml" in body("/nested.xml")
+    assert ask(web, "https://sitemaps.test/moved.xml").header("Location") == "/moved-here.xml"
+    assert ask(web, "https://sitemaps.test/missing.xml").status == 404
 
 
 def test_healthy_domains_are_answered_while_others_misbehave(web: MiniWeb) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from node import settings as settings_of
-from node.rules.entry import unpack
+from node.rules.entry import NESTED, SITEMAP, unpack
+from node.rules.sitemap import Named
 from node.store import keys
 from node.store.exclusions import Exclusions
-from node.store.frontier import Frontier, Offered
+from node.store.frontier import Frontier, Group, Offered
 from node.store.tally import Tally
 from node.work.links import KnownUrls, Offering
 
@@ -30,6 +31,24 @@ def test_links_are_grouped_by_domain_with_their_depth() -> None:
     assert [unpack(e).url for e in groups["a.test"].entries] == ["https://a.test/1", "https://www.a.test/2"]
     assert (unpack(groups["b.test"].entries[0]).depth, unpack(groups["b.test"].entries[0]).level) == (9, 7)
     assert len(groups["a.test"].slots) == 2 * offering._frontier.plan.slot_bytes
+
+
+def test_sitemaps_come_after_seeds_and_keep_their_kind() -> None:
+    """One level for all of them, however deep; what they name is as deep as they say; none twice."""
+    offering, _ = _offering(max_depth=9)
+    groups = offering.groups([("https://a.test/1", 1)], 5)
+    named = [Named("https://a.test/n.xml", 0, NESTED), Named("https://a.test/s.xml", 9, SITEMAP)]
+    offering.sitemaps([*named, Named("https://a.test/deep.xml", 10, SITEMAP)], 5, groups)
+    entries = [unpack(entry) for entry in groups["a.test"].entries]
+    assert [(e.url[-5:], e.level, e.depth, e.sitemap) for e in entries] == [
+        ("est/1", 1, 1, 0),
+        ("s.xml", 1, 9, SITEMAP),
+        ("n.xml", 1, 0, NESTED),
+    ]
+    offering.learn(Offered(0, 3, 0, 0, 0, {}), 5)
+    again: dict[str, Group] = {}
+    offering.sitemaps(named, 5, again)
+    assert not again
 
 
 def test_what_is_turned_away_is_counted_with_its_reason() -> None:

@@ -25,6 +25,7 @@ from node.store.robots_cache import RobotsCache
 from node.store.tally import Tally
 from node.work.record import DiskRecorder
 from node.work.robots import Robots
+from node.work.sitemaps import Sitemaps
 from node.work.visit import Visited, Visitor
 from node.work.wire import new_client
 from tests.redis_server import RedisServer
@@ -125,6 +126,7 @@ async def visits(
         recorder,
         may_send,
         dice.random,
+        Sitemaps(settings, store),
     )
     made = Visits(store, frontier, visitor, recorder, exclusions)
     try:

@@ -3,7 +3,7 @@
 -- Redis is private to the node, so verbs build key names from their data (docs/decisions).
 --
 -- queue entry  level, depth, state (one character each, 48 + value), then the URL
--- state        tries (0-3) + 4 * reaped (0-3) + 16 * bare
+-- state        tries (0-3) + 4 * reaped (0-3) + 16 * kind (rules/entry.py)
 -- lease        "token hops domain entry" in leases:{lane}, scored by its expiry (ms);
 --              token "fetcher.instance.serial"
 

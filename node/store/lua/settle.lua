@@ -6,7 +6,7 @@
 --      3  msgpack [[lane, lease, kind, outcome, signal, sent, pointer, wait_ms, pause_ms,
 --                   crawl_delay_ms], ...]
 --         lane: as text, like every number that becomes part of a key (Lua writes numbers slowly)
---         kind: page   stored: its pointer goes to the spool
+--         kind: page   stored: its pointer goes to the spool; counted unless outcome is 'sitemap'
 --               done   visited, nothing to parse
 --               retry  again after wait_ms if the domain's retry budget grants it, else done
 --               later  not visited; again after wait_ms (robots.txt can't be had yet)
@@ -137,7 +137,7 @@ for i = 1, #results do
     if kind == 'page' then
       spooled[#spooled + 1] = pointer
       count('spooled', 1)
-      count('pages', 1)
+      if outcome ~= 'sitemap' then count('pages', 1) end
     elseif kind == 'done' then
       count('done', 1)
     elseif kind == 'later' then

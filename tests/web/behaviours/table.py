@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from tests.web.behaviours import broken, documents, gates, healthy, pace, redirects, refusals, robots, traps
+from tests.web.behaviours import broken, documents, gates, healthy, pace, redirects, refusals, robots, sitemaps, traps
 from tests.web.wire import Exchange
 
 Handler = Callable[[Exchange], Awaitable[None]]
@@ -235,6 +235,12 @@ _WHAT_IS_IN_THE_BODY = (
        "follows only the links of the last three"),
     _B("base.test", documents.base, "Two base elements, and two more in a comment and a script.",
        "uses the first real one: /deep/folder/page.html, /deep/up.html, /root.html"),
+    _B("sitemaps.test", sitemaps.sitemaps,
+       "Home links to /linked. robots.txt names /index.xml, which names /pages.xml.gz, /list.txt, /cut.xml "
+       "(torn in an address), /utf16.xml, /moved.xml (a redirect), /missing.xml and /nested.xml (an index, "
+       "too); and it names /denied.xml, which it denies. Nobody names /sitemap.xml.",
+       "where sitemaps are asked for: stores what they name but /private/1 (denied), what /denied.xml and "
+       "the index in the index name, and the torn address; else /linked alone", robots=sitemaps.ROBOTS),
 )  # fmt: skip
 
 GROUPS: dict[str, tuple[Behaviour, ...]] = {
