@@ -7,6 +7,7 @@ have defaults but ``identity`` (a crawler says who it is) and ``paths.data``.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Literal
@@ -14,6 +15,8 @@ from typing import Literal
 import msgspec
 
 from node.errors import SettingsError
+from node.rules.gateway import MAX_WAIT_S, expand
+from node.rules.request import target_of
 
 MAX_URLS_PER_DOMAIN = 10_000_000
 """What a seen filter can be planned for."""
@@ -195,6 +198,41 @@ class Watch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """0 = any free port."""
 
 
+class Gateway(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Fetching through a scraping API or a forward proxy, with its plan and its key
+    ([how to](operate.md#fetching-through-a-gateway)).
+    """
+
+    mode: Literal["off", "api", "proxy"] = "off"
+    """``api``: each call asks ``url``; ``proxy``: http in absolute form, https through CONNECT."""
+    url: str = ""
+    """Address of the API with ``{url}`` where the target stands and ``{key}`` where the key does."""
+    headers: tuple[str, ...] = ()
+    """``Name: value`` to send to the API beside ours; ``{key}`` stands for the key."""
+    proxy: str = ""
+    """``http://host:port``."""
+    credentials_file: str | None = None
+    """File with the key of the API, or the proxy's ``user:password``: one line, and nowhere else."""
+    ceiling_per_s: float = 10.0
+    """Most calls per second of this node: the plan's cap divided by the nodes that share it."""
+    retry: bool = False
+    """Try again what failed, though the gateway does so by itself."""
+    target_status_header: str = ""
+    """Header with the site's own status; an answer without it is the gateway's own."""
+    target_header_prefix: str = ""
+    """The site's headers have this before their names, all others are the gateway's."""
+    error_header: str = ""
+    """Header that only the gateway's own errors have."""
+    quota_statuses: tuple[int, ...] = (509,)
+    """What the gateway answers when the plan is used up."""
+    quota_header: str = ""
+    """Header that says so (``Name: value``, or ``Name`` for any value), maybe with the last good answer."""
+    reset_header: str = ""
+    """Header that says when the quota begins anew; without one everything waits for ``resume``."""
+    reset_format: Literal["seconds", "unix", "date"] = "seconds"
+    """How: seconds from now, Unix time, or a date (HTTP's, or ISO 8601)."""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """All of ``node.toml``."""
 
@@ -209,6 +247,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     dns: Dns = Dns()
     redis: Redis = Redis()
     watch: Watch = Watch()
+    gateway: Gateway = Gateway()
 
     @property
     def data(self) -> Path:
@@ -238,7 +277,17 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         """robots.txt with its redirects, the page and its hops, each at its deadline."""
         robots_requests = 6
         requests = robots_requests + 1 + self.crawl.max_hops
-        return requests * (self.fetcher.deadline_s + self.hop_gap_s)
+        return requests * (self.request_s + self.hop_gap_s)
+
+    @property
+    def request_s(self) -> float:
+        """The longest that one request takes; through a gateway it may have to wait for its turn first."""
+        return self.fetcher.deadline_s + (0.0 if self.gateway.mode == "off" else MAX_WAIT_S)
+
+    @property
+    def retries(self) -> bool:
+        """Is anything tried again? Never on top of a gateway that does so itself."""
+        return self.gateway.mode == "off" or self.gateway.retry
 
     @property
     def lease_s(self) -> float:
@@ -288,6 +337,7 @@ _LEAST: tuple[tuple[str, float], ...] = (
     ("archive.rotate_bytes", 4_096),
     ("archive.log_rotate_bytes", 4_096),
     ("archive.disk_reserve_bytes", 0),
+    ("gateway.ceiling_per_s", 0.001),
 )
 
 
@@ -313,6 +363,7 @@ def _validate(settings: Settings) -> None:
             f"fetcher.lease_s is {settings.lease_s:g} but a visit can take "
             f"{settings.longest_visit_s:g} s: raise it, or lower fetcher.deadline_s"
         )
+    _validate_gateway(settings.gateway)
     token = settings.identity.token
     if not token or not all(c.isascii() and (c.isalpha() or c in "_-") for c in token):
         raise SettingsError(
@@ -320,6 +371,42 @@ def _validate(settings: Settings) -> None:
         )
     if not settings.identity.contact.isprintable() or not settings.identity.contact.isascii():
         raise SettingsError("identity.contact must be printable ASCII: a URL or a mail address")
+
+
+_HEADER = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+: ?[\x20-\x7e]+")
+
+
+def _validate_gateway(gateway: Gateway) -> None:
+    if gateway.mode == "off":
+        return
+    name = "url" if gateway.mode == "api" else "proxy"
+    address = expand(getattr(gateway, name), "https://example.test/", "key")
+    try:
+        if "@" in address.partition("://")[2].partition("/")[0]:
+            raise ValueError("credentials belong into gateway.credentials_file")
+        target_of(address)
+    except ValueError as error:
+        raise SettingsError(f"gateway.{name} can't be used: {error}") from None
+    for each in ("target_status_header", "target_header_prefix", "error_header", "reset_header"):
+        if not _HEADER.fullmatch(f"{getattr(gateway, each) or 'X'}: x"):
+            raise SettingsError(f"gateway.{each} is no name of a header")
+    if not _HEADER.fullmatch(f"{gateway.quota_header or 'X'}: x"):
+        raise SettingsError('gateway.quota_header must be "Name" or "Name: value"')
+    wrong_header = next((line for line in gateway.headers if not _HEADER.fullmatch(line)), None)
+    if wrong_header is not None:
+        raise SettingsError(f'gateway.headers: {wrong_header!r} is not "Name: value"')
+    if gateway.mode == "proxy":
+        if not address.startswith("http://") or address.rstrip("/").count("/") != 2:
+            raise SettingsError("gateway.proxy must be http://host:port")
+        return
+    if "{url}" not in gateway.url:
+        raise SettingsError("gateway.url lacks {url}, where the address of each page is put")
+    keyed = "{key}" in gateway.url or any("{key}" in line for line in gateway.headers)
+    if keyed != (gateway.credentials_file is not None):
+        raise SettingsError(
+            "{key} must stand in gateway.url or gateway.headers where gateway.credentials_file is given, "
+            "and nowhere else"
+        )
 
 
 def build(raw: object, source: str = "settings") -> Settings:
@@ -344,14 +431,18 @@ def load(path: Path) -> Settings:
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{path} is not TOML: {error}") from None
     settings = build(raw, str(path))
-    here = path.resolve().parent
-    paths = settings.paths
+    return resolved(settings, path.resolve().parent)
+
+
+def resolved(settings: Settings, here: Path) -> Settings:
+    """The same with relative paths taken from ``here``."""
+    paths, gateway = settings.paths, settings.gateway
+    if gateway.credentials_file is not None:
+        gateway = msgspec.structs.replace(gateway, credentials_file=str(here / gateway.credentials_file))
     return msgspec.structs.replace(
         settings,
-        paths=Paths(
-            data=str(here / paths.data),
-            redis_socket=str(here / paths.redis_socket),
-        ),
+        paths=Paths(data=str(here / paths.data), redis_socket=str(here / paths.redis_socket)),
+        gateway=gateway,
     )
 
 

@@ -83,7 +83,7 @@ def _default(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}".replace(",", " ") if value >= 10_000 else str(value)
     if isinstance(value, tuple):
-        return "[" + ", ".join(f'"{each}"' for each in value) + "]"
+        return "[" + ", ".join(_default(each) for each in value) + "]"
     return (
         f'"{value}"' if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
     )
@@ -106,10 +106,10 @@ def _settings() -> Iterator[str]:
 
 
 def _outcomes() -> Iterator[str]:
-    yield "| outcome | tells of the domain | tried again | kept in the WARC | a request was sent |"
-    yield "|---|---|---|---|---|"
+    yield "| outcome | tells of the domain | tried again | kept in the WARC | request sent | goes back |"
+    yield "|---|---|---|---|---|---|"
     for name, row in TABLE.items():
-        cells = ("yes" if on else "" for on in (row.retry, row.archive, row.sent))
+        cells = ("yes" if on else "" for on in (row.retry, row.archive, row.sent, row.back))
         yield f"| `{name}` | {row.signal} | {' | '.join(cells)} |"
 
 
@@ -141,7 +141,8 @@ def render() -> str:
         "## Outcomes",
         "",
         "What became of a visit. `success` lets a domain be visited a little sooner, `throttle` slows it,",
-        "`dead` parks it for longer each time.",
+        "`dead` parks it for longer each time. A URL that goes back waits at the front of its queue again,",
+        "and nothing is counted.",
         "",
         *_outcomes(),
         "",

@@ -8,8 +8,10 @@ import pytest
 
 from node import settings
 from node.errors import ExitCode, SettingsError
+from node.rules.gateway import MAX_WAIT_S
 
 LEAST = {"paths": {"data": "d"}}
+API = {"mode": "api", "url": "http://gw.test/?url={url}"}
 
 
 def test_a_written_tree_reads_back_the_same(tmp_path: Path) -> None:
@@ -43,10 +45,26 @@ def test_a_written_tree_reads_back_the_same(tmp_path: Path) -> None:
         (LEAST | {"identity": {"token": "Bot 2.0"}}, "identity.token"),
         (LEAST | {"identity": {"contact": "a\r\nX: y"}}, "identity.contact"),
         (LEAST | {"parser": {"in_hand": 0}}, "parser.in_hand"),
+        (API | {"url": "ftp://gw.test/{url}"}, "gateway.url"),
+        (API | {"url": "http://gw.test/"}, "lacks {url}"),
+        (API | {"url": "http://me:pw@gw.test/{url}"}, "credentials_file"),
+        (API | {"url": "http://gw.test/?key={key}&url={url}"}, "credentials_file"),
+        (API | {"credentials_file": "key"}, "{key}"),
+        (API | {"headers": ["X-Key {key}"]}, "gateway.headers"),
+        (API | {"headers": ["X-Key: a\r\nX: b"]}, "gateway.headers"),
+        (API | {"ceiling_per_s": 0.0}, "gateway.ceiling_per_s"),
+        (API | {"reset_format": "fortnight"}, "gateway.reset_format"),
+        (API | {"error_header": "X Ö"}, "gateway.error_header"),
+        ({"mode": "proxy", "proxy": "https://gw.test:3128"}, "http://host:port"),
+        ({"mode": "proxy", "proxy": "http://gw.test:3128/path"}, "http://host:port"),
+        ({"mode": "proxy", "proxy": "http://me:pw@gw.test:3128"}, "credentials_file"),
+        ({"mode": "proxy"}, "gateway.proxy"),
     ],
 )
 def test_a_wrong_setting_stops_the_start_and_is_named(raw: object, words: str) -> None:
     """A typo must not quietly crawl with a default."""
+    if isinstance(raw, dict) and "mode" in raw:
+        raw = LEAST | {"gateway": raw}
     with pytest.raises(SettingsError) as caught:
         settings.build(raw)
     assert words in str(caught.value)
@@ -86,7 +104,18 @@ def test_a_missing_or_broken_file_is_one_sentence(tmp_path: Path) -> None:
 def test_relative_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     """A crawl's folder can be moved, or named from anywhere."""
     path = tmp_path / "node.toml"
-    path.write_text('[paths]\ndata = "crawl"\n')
+    gateway = '[gateway]\nmode = "api"\nurl = "http://gw.test/{key}/{url}"\ncredentials_file = "key"\n'
+    path.write_text('[paths]\ndata = "crawl"\n' + gateway)
     tree = settings.load(path)
     assert tree.data == tmp_path / "crawl"
+    assert tree.gateway.credentials_file == str(tmp_path / "key")
     assert tree.paths.redis_socket == str(tmp_path / "redis.sock")
+
+
+def test_through_a_gateway_nothing_is_tried_again_and_requests_may_wait() -> None:
+    """Retry layers are never stacked, and a lease outlasts the wait for a turn before every request."""
+    direct, through = settings.build(LEAST), settings.build(LEAST | {"gateway": API})
+    assert (direct.retries, through.retries) == (True, False)
+    assert settings.build(LEAST | {"gateway": API | {"retry": True}}).retries
+    assert through.request_s == direct.request_s + MAX_WAIT_S
+    assert through.lease_s - direct.lease_s == 12 * MAX_WAIT_S

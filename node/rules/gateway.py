@@ -20,6 +20,8 @@ from node.rules.retry_after import http_date
 
 OWN_STATUSES = frozenset({401, 403, 407, 429})
 REFUSALS = frozenset({401, 403, 407})
+NO_SITES = frozenset({407, 509})
+"""Statuses that sites don't have."""
 NOT_A_PROXY = frozenset({400, 404, 405, 501})
 """What a web server, which is no proxy, answers to CONNECT."""
 
@@ -48,6 +50,8 @@ class Told(StrEnum):
     """The plan is used up."""
     FAILED = "failed"
     """The gateway could not do it; nobody knows whose fault that is."""
+    UNREACHABLE = "unreachable"
+    """There is no gateway to be had just now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +90,10 @@ class Signs:
             return True
         if self.target_status:
             return headers_of.first(headers, self.target_status) is None
-        if self.error or speaker is Speaker.TARGET:
+        if speaker is Speaker.TARGET:
             return False
+        if self.error:
+            return status in NO_SITES
         return status in OWN_STATUSES or status in self.quota_statuses
 
     def quota_spent(self, headers: Headers) -> bool:
@@ -154,8 +160,12 @@ FLOOR_SHARE = 0.01
 """Of the ceiling, which the rate never goes below."""
 GROW_S = 60.0
 """Seconds of successful calls that bring the rate from nothing to the ceiling."""
-MISSES = 5
-"""Calls in a row that failed at the gateway itself, after which everything pauses ..."""
+MAX_WAIT_S = 20.0
+"""A call whose turn is further away than this is not waited for."""
+MISSES = 20
+"""Calls in a row that failed at the gateway, after which everything pauses ..."""
+UNREACHABLE_MISSES = 4
+"""(one that found no gateway at all counts for so many) ..."""
 PAUSE_MS = 10_000
 """... for so long, twice as long each time it is in vain, up to ..."""
 MAX_PAUSE_MS = 300_000
@@ -166,8 +176,8 @@ class Calls:
     """The limiter's state. Moments are the crawl's clock (ms), ``rate`` is calls per second.
 
     ``next_ms``: no call before; ``hold_ms``: none before that, by the gateway's own wish; ``cut_ms``: when
-    the rate was cut last. ``misses``: failures of the gateway in a row; ``since_ms``: when they last made
-    everything stop.
+    the rate was cut last. ``misses``: failures of the gateway in a row, and ``pauses``: how often they made
+    everything stop since a call got through, the last time at ``since_ms``.
     """
 
     rate: float
@@ -175,12 +185,13 @@ class Calls:
     hold_ms: float = 0.0
     cut_ms: float = -1.0
     misses: int = 0
+    pauses: int = 0
     since_ms: float = -1.0
 
     def succeeded(self, calls: int, ceiling: float) -> Calls:
         """So many calls got through: the rate grows by as much a second, however fast they come."""
-        rate = min(ceiling, self.rate + calls * ceiling / (GROW_S * self.rate)) if calls else self.rate
-        return replace(self, rate=rate, misses=0 if calls else self.misses)
+        rate = min(ceiling, self.rate + calls * ceiling / (GROW_S * self.rate))
+        return replace(self, rate=rate, misses=0, pauses=0) if calls else self
 
     def limited(self, now_ms: float, sent_ms: float, wait_ms: float, ceiling: float) -> Calls:
         """A call let go at ``sent_ms`` was too much: half the rate, once for all calls of one cut.
@@ -192,18 +203,19 @@ class Calls:
             rate, cut_ms = max(ceiling * FLOOR_SHARE, rate / 2), now_ms
         return replace(self, rate=rate, cut_ms=cut_ms, hold_ms=max(self.hold_ms, now_ms + wait_ms))
 
-    def failed(self, now_ms: float, sent_ms: float) -> tuple[Calls, float]:
-        """A call let go at ``sent_ms`` failed at the gateway; with it, how long everything pauses (ms), or 0.
+    def failed(self, now_ms: float, sent_ms: float, misses: int) -> tuple[Calls, float]:
+        """A call let go at ``sent_ms`` failed at the gateway, which counts for so many ``misses``.
 
-        Calls that were under way when the pause began say nothing new.
+        With the state, how long everything pauses (ms), or 0. Calls that were under way when a pause
+        began say nothing new.
         """
         if sent_ms <= self.since_ms:
             return self, 0.0
-        misses = self.misses + 1
+        misses += self.misses
         if misses < MISSES:
             return replace(self, misses=misses), 0.0
-        pause_ms = min(MAX_PAUSE_MS, PAUSE_MS * 2.0 ** min(misses - MISSES, 10))
-        return replace(self, misses=misses, since_ms=now_ms), pause_ms
+        pause_ms = min(MAX_PAUSE_MS, PAUSE_MS * 2.0 ** min(self.pauses, 10))
+        return replace(self, misses=MISSES - 1, pauses=self.pauses + 1, since_ms=now_ms), pause_ms
 
     def turn(self, now_ms: float, max_wait_ms: float) -> tuple[Calls, float | None]:
         """The moment of the next call, which is then taken; None where that is too far away."""

@@ -63,6 +63,11 @@ class Outcome(StrEnum):
     EXCLUDED = "excluded"
     NOT_SENT = "not_sent"
     LOCAL_ERROR = "local_error"
+    GATEWAY_LIMITED = "gateway_limited"
+    GATEWAY_REFUSED = "gateway_refused"
+    GATEWAY_QUOTA = "gateway_quota"
+    GATEWAY_UNREACHABLE = "gateway_unreachable"
+    GATEWAY_FAILED = "gateway_failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +76,14 @@ class Row:
 
     ``retry``: may be tried again, within the retry budget. ``archive``: the response is
     kept in the WARC. ``sent``: a request went out, so the visit is paid for with a delay.
+    ``back``: the URL returns to the front of its queue, as if it had not been taken.
     """
 
     signal: Signal
     retry: bool = False
     archive: bool = False
     sent: bool = True
+    back: bool = False
 
 
 _OK, _THROTTLE, _DEAD, _NONE = Signal.SUCCESS, Signal.THROTTLE, Signal.DEAD, Signal.NONE
@@ -120,6 +127,12 @@ TABLE: dict[Outcome, Row] = {
     Outcome.EXCLUDED: Row(_NONE, sent=False),
     Outcome.NOT_SENT: Row(_NONE, sent=False),
     Outcome.LOCAL_ERROR: Row(_NONE, retry=True),
+    # These are about our plan with a gateway (rules/gateway.py), and no site's fault.
+    Outcome.GATEWAY_LIMITED: Row(_NONE, sent=False, back=True),
+    Outcome.GATEWAY_REFUSED: Row(_NONE, sent=False, back=True),
+    Outcome.GATEWAY_QUOTA: Row(_NONE, sent=False, back=True),
+    Outcome.GATEWAY_UNREACHABLE: Row(_NONE, sent=False, back=True),
+    Outcome.GATEWAY_FAILED: Row(_NONE, retry=True),
 }
 
 _BY_STATUS: dict[int, Outcome] = {

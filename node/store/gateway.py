@@ -28,9 +28,6 @@ class Event:
     until_ms: int = 0
 
 
-_NOTHING = Event(Told.TARGET, 0.0)
-
-
 @dataclass(frozen=True, slots=True)
 class Turn:
     """How calls stand now.
@@ -54,20 +51,14 @@ def gateway(
     *,
     max_wait_ms: int | None = None,
     successes: int = 0,
-    event: Event = _NOTHING,
+    event: Event | None = None,
 ) -> Verb[Turn]:
     """Say what became of calls, and with ``max_wait_ms`` take the next turn, if it comes within that."""
-    options = [
-        ceiling_per_s,
-        int(max_wait_ms is not None),
-        max_wait_ms or 0,
-        successes,
-        "" if event.told is Told.TARGET else event.told,
-        event.sent_ms,
-        event.wait_ms,
-        event.why,
-        event.until_ms,
-    ]
+    options: list[object] = [ceiling_per_s, int(max_wait_ms is not None), max_wait_ms or 0, successes]
+    if event is None:
+        options += ["", 0, 0, "", 0]
+    else:
+        options += [event.told, event.sent_ms, event.wait_ms, event.why, event.until_ms]
     return Verb("gateway", (now_ms, _pack(options)), _turn)
 
 

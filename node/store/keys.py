@@ -32,7 +32,7 @@ excluded:version     string  goes up with every change of ``excluded``
 scope                set     domains of the seeds, for scope ``seeds``
 scope:version        string  goes up with every change of ``scope``
 archive              hash    WARC file -> durable offset; one field per file
-gateway              hash    limiter on calls to the gateway, its stop, counters; 16 fields
+gateway              hash    limiter on calls to the gateway, its stop, counters; 18 fields
 ===================  ======  ==========================================================
 """
 

@@ -21,6 +21,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("XRANGE", keys.SPOOL, "-", "+", "COUNT", "1"),
     ("XLEN", keys.DEAD),
     ("INFO", "memory"),
+    ("HGETALL", keys.GATEWAY),
 )
 
 
@@ -57,6 +58,8 @@ class Snapshot:
     dead_letters: int
     redis: Mapping[str, str]
     """The fields of INFO memory."""
+    gateway: Mapping[str, str]
+    """State and counters of the limiter on calls to a gateway; empty where there is none."""
 
     def count(self, name: str) -> int:
         return self.ledger.get(name, 0)
@@ -104,7 +107,7 @@ def take(store: Store) -> Snapshot:
 
 def decode(answers: list[Any]) -> Snapshot:
     """Make a snapshot of the answers to ``COMMANDS``."""
-    ledger, outcomes, tally, procs, control, groups, oldest, dead, info = answers
+    ledger, outcomes, tally, procs, control, groups, oldest, dead, info, gateway = answers
     group = _pairs(groups[0]) if groups else {}
     return Snapshot(
         ledger=_numbers(ledger),
@@ -118,4 +121,5 @@ def decode(answers: list[Any]) -> Snapshot:
         spool_oldest_ms=int(oldest[0][0].partition(b"-")[0]) if oldest else 0,
         dead_letters=int(dead),
         redis=info_of(info),
+        gateway={name: value.decode() for name, value in _pairs(gateway).items()},
     )

@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import Protocol, cast
 
+from node.rules.gateway import Speaker
 from node.rules.outcome import Outcome
 from node.rules.request import Target
 from node.work.failure import Failure, Step, failure_of, words
@@ -26,6 +27,8 @@ class Progress:
     handshake: Handshake | None = None
     connected: float | None = None
     """``time.monotonic()`` when the connection (with TLS) stood."""
+    speaker: Speaker = Speaker.TARGET
+    """Who has the word: the site, but where a proxy stands in between."""
 
     def step(self) -> Step:
         """What is being waited for."""

@@ -71,7 +71,7 @@ def _settings(plan: Plan) -> Settings:
     for dotted, value in plan.changes:
         section, _, key = dotted.partition(".")
         tree.setdefault(section, {})[key] = value
-    return settings_of.build(tree, "the settings")
+    return settings_of.resolved(settings_of.build(tree, "the settings"), Path.cwd())
 
 
 def _make_folders(settings: Settings) -> None:

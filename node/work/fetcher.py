@@ -79,7 +79,7 @@ class Fetcher:
         self.log = FetchLog(settings.log_folder, f"fetch-{name}", settings.archive.log_rotate_bytes)
         self.recorder = DiskRecorder(self.archive, self.log, self.tally)
         self.offering = Offering(settings, self.frontier, self.exclusions, self.tally)
-        self.client = new_client(settings)
+        self.client = new_client(settings, self.store)
         self.visitor = Visitor(
             settings,
             self.store,
@@ -179,6 +179,7 @@ class Fetcher:
         while True:
             try:
                 await self._beat()
+                await self.client.tend()
             except LOST:
                 self.waiting = "no_store"
             process.notify("WATCHDOG=1")
@@ -240,7 +241,7 @@ class Fetcher:
         now = self.store.now_ms()
         return (
             now < self._may_send_until_ms
-            and now < lease.expiry_ms - 1000 * self.settings.fetcher.deadline_s
+            and now < lease.expiry_ms - 1000 * self.settings.request_s
             and self._generations.get(_token(lease)) == self.store.generation
         )
 
@@ -248,10 +249,13 @@ class Fetcher:
 
     async def _lease_forever(self) -> None:
         while not self.stop.requested:
-            want = min(self.limit - len(self._visits), self.settings.fetcher.lease_batch)
+            in_hand = len(self._visits)
+            room = self.client.room(in_hand)
+            want = min(self.limit - in_hand, self.settings.fetcher.lease_batch, room)
             low_disk = self._disk_low()
             if want <= 0 or low_disk or not self.lanes:
-                self.waiting = "disk_low" if low_disk else "busy" if want <= 0 else "no_lanes"
+                busy = "busy" if room > 0 else "gateway"
+                self.waiting = "disk_low" if low_disk else busy if want <= 0 else "no_lanes"
                 await self._pause(0.2)
                 continue
             try:

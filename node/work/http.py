@@ -10,10 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from node.rules import headers as headers_of
 from node.rules import request
+from node.rules.gateway import Speaker
 from node.rules.outcome import Outcome
 from node.work.answer import Accept, Answer, Truncated
 from node.work.connect import Connection, Connector, Progress
@@ -55,6 +58,32 @@ class Fetched:
     detail: str
     wire_bytes: int
     request: bytes
+    speaker: Speaker = Speaker.TARGET
+    """Who answered, or failed to."""
+
+
+class Fetching(Protocol):
+    """Who does the fetching for a fetcher: ``Client``, or a gateway."""
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        deadline_s: float,
+        max_wire_bytes: int,
+        accept: Accept | None = None,
+        cookies: str | None = None,
+    ) -> Fetched:
+        """See ``Client.fetch``."""
+
+    def room(self, in_hand: int) -> int:
+        """How many visits more it can serve soon, beside those in hand."""
+
+    async def tend(self) -> None:
+        """To be called about once a second, also while nothing is fetched."""
+
+    async def close(self) -> None:
+        """Close all connections."""
 
 
 def header_values(fetched: Fetched, name: bytes) -> list[str]:
@@ -83,7 +112,8 @@ class Client:
     ``user_agent`` is sent as it is. More than ``max_connections`` requests at once are refused as a
     ``LOCAL_ERROR``: whoever gives out the work must not give out more. ``keep_idle_s`` > 0 keeps
     connections open for that long, for crawls that come back at once (``delay_s`` = 0); otherwise each
-    request has a connection of its own.
+    request has a connection of its own. ``headers`` are further lines for every request; ``connector``
+    connects in another way.
     """
 
     def __init__(
@@ -94,10 +124,12 @@ class Client:
         resolver: Resolver,
         max_connections: int = 1_000,
         keep_idle_s: float = 0.0,
+        headers: Sequence[str] = (),
+        connector: Connector | None = None,
     ) -> None:
         self.tls = tls
         self.resolver = resolver
-        self._connector = Connector(resolver, tls, keep_idle_s=keep_idle_s)
+        self._connector = connector or Connector(resolver, tls, keep_idle_s=keep_idle_s)
         self._max_connections = max_connections
         self._under_way = 0
         lines = [
@@ -105,6 +137,7 @@ class Client:
             f"Accept: {ACCEPT}",
             f"Accept-Encoding: {ACCEPT_ENCODING}",
             f"Connection: {'keep-alive' if keep_idle_s else 'close'}",
+            *headers,
         ]
         self._fixed = "".join(line + "\r\n" for line in lines).encode("ascii")
 
@@ -151,7 +184,15 @@ class Client:
             detail=detail,
             wire_bytes=answer.wire_bytes,
             request=sent,
+            speaker=progress.speaker,
         )
+
+    def room(self, in_hand: int) -> int:
+        """Each visit has a connection at most, so it has no limit of its own."""
+        return self._max_connections
+
+    async def tend(self) -> None:
+        """Nothing to tend."""
 
     async def close(self) -> None:
         """Close all connections and give up all look-ups."""

@@ -21,6 +21,7 @@ WORDS = {
     "": "working",
     "busy": "at its limit",
     "disk_low": "the disk is nearly full",
+    "gateway": "waiting for its turn at the gateway",
     "no_lanes": "waiting for its share of domains",
     "no_pages": "no page to parse",
     "no_store": "Redis is away",
@@ -31,7 +32,9 @@ WORDS = {
     "stopping": "stopping",
 }
 """What a process says it waits for -> for people."""
-GOOD = frozenset({"page", "sitemap", "redirected", "redirected_away", "redirect_to_seen", "unwanted_type", "no_content"})
+GOOD = frozenset(
+    {"page", "sitemap", "redirected", "redirected_away", "redirect_to_seen", "unwanted_type", "no_content"}
+)
 
 
 class Progress:

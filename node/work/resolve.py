@@ -2,7 +2,7 @@
 
 Whatever DNS says, and whatever address a URL spells out, is checked here, and the caller connects to
 exactly what comes out, so an answer that changes between check and connection changes nothing. Only
-``connect_to`` targets are exempt.
+``connect_to`` targets are exempt, and the gateway, whose address stands in the settings.
 
 DNS alone is asked: /etc/hosts is not consulted, nor search domains. A records are asked for; AAAA only
 with ``ipv6``, and then IPv4 is tried first (no happy eyeballs: a crawler has time, and half as many
@@ -67,7 +67,9 @@ class Resolver:
     ``ttl_floor_s`` and ``ttl_ceiling_s`` (c-ares has a cache of its own and may repeat an answer while
     its TTL lasts, at most an hour, so a lower ceiling asks c-ares again, not always the server).
     Failures are remembered for ``negative_ttl_s``. The cache holds ``max_entries`` names, oldest out
-    first. ``clock`` is monotonic seconds. Raises ``ValueError`` for a server that is no address.
+    first. ``guard`` False also answers private addresses: for what the operator named himself, and for
+    nothing that a page did. ``clock`` is monotonic seconds. Raises ``ValueError`` for a server that is no
+    address.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Resolver:
         timeout_s: float = 5.0,
         max_entries: int = 200_000,
         ipv6: bool = False,
+        guard: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._servers = tuple(servers)
@@ -91,6 +94,7 @@ class Resolver:
         self._timeout_s = timeout_s
         self._max_entries = max_entries
         self._types = ("A", "AAAA") if ipv6 else ("A",)
+        self._guard = guard
         self._clock = clock
         self._cache: dict[str, _Answer] = {}
         self._under_way: dict[str, asyncio.Task[_Answer]] = {}
@@ -107,11 +111,13 @@ class Resolver:
                 return Addresses(((address, port),))
         spelled = literal(host)
         if spelled is not None:
-            if is_public(spelled):
+            if self._allowed(spelled):
                 return Addresses(((spelled, port),))
             return Addresses((), Outcome.PRIVATE_ADDRESS, f"{spelled} is not public")
         name = host.rstrip(".")
         if name == "localhost" or name.endswith(".localhost"):  # RFC 6761: never a question for a name server
+            if not self._guard:
+                return Addresses((("127.0.0.1", port),))
             return Addresses((), Outcome.PRIVATE_ADDRESS, f"{name} is this machine")
         answer = await self._answer(name)
         return Addresses(tuple([(ip, port) for ip in answer.ips]), answer.outcome, answer.detail)
@@ -197,13 +203,16 @@ class Resolver:
             for record in records
             if isinstance(record.data, pycares.ARecordData | pycares.AAAARecordData)
         ]
-        public = tuple([ip for ip in ips if is_public(ip)])
+        public = tuple([ip for ip in ips if self._allowed(ip)])
         if public:
             ttl_s = max(min(record.ttl for record in records), self._ttl_floor_s)
             return _Answer(self._clock() + min(ttl_s, self._ttl_ceiling_s), public)
         if ips:
             return self._no_address(Outcome.PRIVATE_ADDRESS, f"resolves to {ips[0]}, which is not public")
         return self._no_address(*(failure or (Outcome.DNS_FAILED, "the name has no address")))
+
+    def _allowed(self, ip: str) -> bool:
+        return not self._guard or is_public(ip)
 
     def _no_address(self, outcome: Outcome, detail: str) -> _Answer:
         return _Answer(self._clock() + self._negative_ttl_s, (), outcome, detail)

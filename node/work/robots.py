@@ -19,7 +19,7 @@ from node.rules.robots import retry_after_s as ask_again_s
 from node.store.decode import decode_body
 from node.store.robots_cache import Known, RobotsCache
 from node.work.challenged import challenge_in
-from node.work.http import Client, Fetched, content_encoding, header_values, location
+from node.work.http import Fetched, Fetching, content_encoding, header_values, location
 
 LIFETIME_S = 24 * 3600
 """RFC 9309 section 2.4: a copy is not used longer than a day."""
@@ -56,7 +56,7 @@ class Robots:
 
     def __init__(
         self,
-        client: Client,
+        client: Fetching,
         cache: RobotsCache,
         *,
         token: str,
@@ -134,6 +134,8 @@ class Robots:
                 max_wire_bytes=MAX_BODY_BYTES,
                 accept=None,
             )
+            if TABLE[fetched.outcome].back:  # it never came to asking, which says nothing of the site
+                return Asked(None, requests=requests, cut_short=True)
             requests += 1
             if fetched.status not in REDIRECT_STATUSES:
                 break

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from node.store import check as checking
 from node.store import snapshot
 from node.store.connection import Store
 from node.store.snapshot import Snapshot
@@ -73,6 +74,7 @@ def status(store: Store, *, as_json: bool) -> None:
                     "used_memory": int(look.redis["used_memory"]),
                     "maxmemory": int(look.redis["maxmemory"]),
                 },
+                "gateway": _gateway(look) or None,
             }
         )
         return
@@ -89,6 +91,7 @@ def status(store: Store, *, as_json: bool) -> None:
         ("outcomes", ", ".join(f"{name} {n:,}" for name, n in sorted(look.outcomes.items()))),
         ("not visited", ", ".join(f"{name} {n:,}" for name, n in look.dropped.items())),
         ("processes", f"{len(look.procs)}; waiting: {', '.join(waits) or 'none'}"),
+        ("gateway", _gateway_words(look)),
         ("Redis", human_bytes(float(look.redis.get("used_memory", 0)))),
     ]
     if look.ledger_gap:
@@ -96,6 +99,23 @@ def status(store: Store, *, as_json: bool) -> None:
     if look.dead_letters:
         rows.append(("dead letters", f"{look.dead_letters:,}"))
     _pairs((label, text) for label, text in rows if text)
+
+
+def _gateway(look: Snapshot) -> dict[str, object]:
+    """Calls per second, now and at most, and how calls ended; empty where there is no gateway."""
+    if not look.gateway:
+        return {}
+    rates: dict[str, object] = {f"{name}_per_s": float(look.gateway[name]) for name in ("rate", "ceiling")}
+    counts = ("turns", "passed", "limited", "failed", "unreachable", "refused", "quota")
+    return rates | {name: int(look.gateway.get(name, 0)) for name in counts}
+
+
+def _gateway_words(look: Snapshot) -> str:
+    known = _gateway(look)
+    if not known:
+        return ""
+    counts = ", ".join(f"{name} {n:,}" for name, n in known.items() if not name.endswith("_per_s") and n)
+    return f"{known['rate_per_s']:.3g} calls/s of {known['ceiling_per_s']:.3g}; {counts}"
 
 
 def _state(look: Snapshot) -> str:
@@ -110,8 +130,6 @@ def _age_s(oldest_unix_ms: int) -> float:
 
 def check(store: Store, *, as_json: bool) -> bool:
     """Run the check and print what it found; True if all is sound."""
-    from node.store import check as checking
-
     findings = checking.check(store)
     if as_json:
         _json(findings)

@@ -33,7 +33,7 @@ from node.store.frontier import Frontier, Kind, Settlement
 from node.store.spool import Pointer
 from node.store.warc import Position
 from node.work.challenged import challenge_in
-from node.work.http import Client, Fetched, header_values, location
+from node.work.http import Fetched, Fetching, header_values, location
 from node.work.robots import Asked, Robots
 from node.work.sitemaps import Sitemaps
 
@@ -44,6 +44,7 @@ FALL_BACK_TO_HTTP = frozenset(
         Outcome.CONNECT_TIMEOUT,
         Outcome.TLS_FAILED,
         Outcome.DISCONNECTED,
+        Outcome.GATEWAY_FAILED,
     }
 )
 """How https must have failed for a bare domain to be tried over http."""
@@ -73,7 +74,7 @@ class Visitor:
     settings: Settings
     store: AsyncStore
     frontier: Frontier
-    client: Client
+    client: Fetching
     robots: Robots
     exclusions: Exclusions
     recorder: Recorder
@@ -212,7 +213,7 @@ class _Visit:
             cookies = self.jar.header(
                 urls.host(url), urls.path_and_query(url), https=url.startswith("https:")
             )
-        self.sent = True
+        sent, self.sent = self.sent, True
         fetched = await shared.client.fetch(
             url,
             deadline_s=shared.settings.fetcher.deadline_s,
@@ -223,6 +224,8 @@ class _Visit:
         gate = challenge_in(fetched)
         if gate is not None:
             fetched.outcome, fetched.detail = Outcome.CHALLENGED, gate
+        if not TABLE[fetched.outcome].sent:
+            self.sent = sent
         return fetched
 
     def _accepts(self, content_type: str | None) -> bool:
@@ -313,6 +316,8 @@ class _Visit:
         if outcome is Outcome.PAGE and self.lease.entry.sitemap:
             outcome = Outcome.SITEMAP
         row = TABLE[outcome]
+        if row.back:
+            return self._settle(Kind.BACK, outcome, Signal.NONE)
         # a page cut off by the deadline is kept, and says about its site what a timeout says
         signal = Signal.THROTTLE if fetched.truncated == "time" else row.signal
         position = self.shared.recorder.record(self.lease, url, fetched, outcome)
@@ -327,7 +332,8 @@ class _Visit:
         cap_s = self.shared.settings.crawl.max_crawl_delay_s
         pause = retry_after_s(header_values(fetched, b"retry-after"), fetched.started_unix_s, cap_s)
         pause_ms = round(1000 * (pause or 0.0)) if row.retry else 0
-        if row.retry and self.lease.entry.tries + 1 < MAX_TRIES:
+        again = row.retry and self.shared.settings.retries
+        if again and self.lease.entry.tries + 1 < MAX_TRIES:
             wait_ms = retry_wait_ms(
                 self.lease.entry.tries, self.shared.frontier.base_delay_ms, self.shared.jitter()
             )

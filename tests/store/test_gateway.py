@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from node import settings as settings_of
-from node.rules.gateway import MISSES, PAUSE_MS, Calls, Told
+from node.rules.gateway import MISSES, PAUSE_MS, UNREACHABLE_MISSES, Calls, Told
 from node.store import keys
 from node.store.connection import Store
 from node.store.gateway import Event, Turn, gateway
@@ -64,7 +64,7 @@ def limiter(store: Store) -> Limiter:
 STEPS = st.lists(
     st.tuples(
         st.integers(0, 30_000),
-        st.sampled_from(["turn", "success", "limited", "failed"]),
+        st.sampled_from(["turn", "success", "limited", "failed", "unreachable"]),
         st.integers(1, 40),
         st.integers(0, 5_000),
     ),
@@ -104,9 +104,9 @@ def test_the_script_keeps_to_the_law(
                 calls = calls.limited(now, sent, count * 10.0, CEILING)
                 got = limiter.tell(Told.LIMITED, sent_ago=now - sent, wait_ms=count * 10)
             else:
-                calls, pause_ms = calls.failed(now, sent)
+                calls, pause_ms = calls.failed(now, sent, 1 if what == "failed" else UNREACHABLE_MISSES)
                 paused_until = max(paused_until, now + pause_ms) if pause_ms else paused_until
-                got = limiter.tell(Told.FAILED, sent_ago=now - sent)
+                got = limiter.tell(Told(what), sent_ago=now - sent)
             assert got.rate == pytest.approx(calls.rate)
             assert (got.stop is not None) == (now < paused_until)
     finally:
@@ -198,13 +198,21 @@ def test_a_dead_gateway_is_left_alone_for_longer_each_time(limiter: Limiter) -> 
     limiter.now += PAUSE_MS
     assert limiter.turn().at_ms is not None
     limiter.now += 1
-    limiter.tell(Told.FAILED)
+    limiter.tell(Told.UNREACHABLE)
     limiter.now += 2 * PAUSE_MS - 1
-    assert limiter.turn().stop is Told.FAILED
+    assert limiter.turn().stop is Told.UNREACHABLE
     limiter.now += 1
     assert limiter.turn(successes=1).at_ms is not None
     limiter.now += 10
     assert limiter.tell(Told.FAILED).stop is None
+
+
+def test_no_gateway_at_all_is_noticed_soon(limiter: Limiter) -> None:
+    """A gateway that can't be reached pauses the node after a few calls; one answer that fails doesn't."""
+    for _ in range(MISSES // UNREACHABLE_MISSES - 1):
+        assert limiter.tell(Told.UNREACHABLE).stop is None
+        limiter.now += 10
+    assert limiter.tell(Told.UNREACHABLE).stop is Told.UNREACHABLE
 
 
 def test_an_operators_pause_is_his_own(limiter: Limiter) -> None:

@@ -341,3 +341,14 @@ def test_server_refused(server: str) -> None:
     """Anything else stops the start, by name."""
     with pytest.raises(ValueError, match=r"dns\.servers"):
         Resolver(servers=[server])
+
+
+def test_what_the_operator_named_may_be_private(dns: NameServer) -> None:
+    """A gateway may stand on this machine or in our own network: its address comes from the settings."""
+    dns.zone["gw.test", "A"] = [(60, "10.1.2.3")]
+
+    async def do(resolver: Resolver) -> None:
+        found = [(await resolver.resolve(host, 80)).found for host in ("gw.test", "127.0.0.1", "localhost")]
+        assert found == [(("10.1.2.3", 80),), (("127.0.0.1", 80),), (("127.0.0.1", 80),)]
+
+    using(dns, do, guard=False)

@@ -23,6 +23,7 @@ from node.store.fetchlog import FetchLog
 from node.store.frontier import Frontier, Group
 from node.store.robots_cache import RobotsCache
 from node.store.tally import Tally
+from node.work.http import Fetching
 from node.work.record import DiskRecorder
 from node.work.robots import Robots
 from node.work.sitemaps import Sitemaps
@@ -38,6 +39,7 @@ class Visits:
 
     store: AsyncStore
     frontier: Frontier
+    client: Fetching
     visitor: Visitor
     recorder: DiskRecorder
     exclusions: Exclusions
@@ -88,9 +90,11 @@ async def visits(
         "paths": {"data": str(folder), "redis_socket": str(redis.socket)},
         "crawl": {"delay_s": 0.05} | changes.get("crawl", {}),
         "fetcher": {"deadline_s": 3.0} | changes.get("fetcher", {}),
-        "tls": {"ca_file": str(web.ca)},
+        "tls": {"ca_file": str(web.ca)} | changes.get("tls", {}),
         "dns": {"connect_to": web.connect_to, "timeout_s": 1.0} | changes.get("dns", {}),
     }
+    if "gateway" in changes:
+        tree["gateway"] = changes["gateway"]
     settings = settings_of.build(tree)
     store = AsyncStore(settings)
     await store.begin()
@@ -100,7 +104,7 @@ async def visits(
     settings.log_folder.mkdir(parents=True, exist_ok=True)
     log = FetchLog(settings.log_folder, "fetch-f01")
     recorder = DiskRecorder(archive, log, Tally("fetchers"))
-    client = new_client(settings)
+    client = new_client(settings, store)
     exclusions = Exclusions()
     dice = random.Random(1)
 
@@ -128,7 +132,7 @@ async def visits(
         dice.random,
         Sitemaps(settings, store),
     )
-    made = Visits(store, frontier, visitor, recorder, exclusions)
+    made = Visits(store, frontier, client, visitor, recorder, exclusions)
     try:
         yield made
     finally:
