@@ -9,7 +9,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from tests.web.behaviours import broken, documents, gates, healthy, pace, redirects, refusals, robots, sitemaps, traps
+from tests.web.behaviours import (
+    broken,
+    documents,
+    gates,
+    healthy,
+    pace,
+    redirects,
+    refusals,
+    robots,
+    sitemaps,
+    traps,
+)
 from tests.web.wire import Exchange
 
 Handler = Callable[[Exchange], Awaitable[None]]
