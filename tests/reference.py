@@ -31,6 +31,7 @@ STORE_REASONS = {
     "domain_cap": "the node keeps state for as many domains as `crawl.max_domains` allows",
     "origin_cap": "its domain has more origins than `crawl.max_origins_per_domain`",
     "dead_host": "its domain was given up: nothing there could be reached, again and again",
+    "memory": "Redis was at its `maxmemory`; what is queued is still served, which frees memory",
     "poison": "four times in a row the lease on it ran out",
     "trimmed": "taken out by `milliarde trim`; it is in a file, `include` brings it back",
     "out_of_memory": "Redis had no room; met only by redirects to other domains",
