@@ -100,7 +100,6 @@ OUTCOMES: dict[str, tuple[set[str], set[str]]] = {
     "meta-robots.test": ({"page"}, set()),
     "base.test": ({"page"}, set()),
     "sitemaps.test": ({"page"}, set()),
-    "sitemaps.test": ({"page"}, set()),
 }  # fmt: skip
 
 REQUESTS: dict[str, set[str]] = {
@@ -132,7 +131,6 @@ REQUESTS: dict[str, set[str]] = {
     "meta-robots.test": {"/", "/nofollow", "/none", "/header-nofollow", "/noindex", "/header-noindex",
                          "/other-bot", "/after/noindex", "/after/header-noindex", "/after/other-bot"},
     "base.test": {"/", "/deep/folder/page.html", "/deep/up.html", "/root.html"},
-    "sitemaps.test": {"/", "/linked"},
     "sitemaps.test": {"/", "/linked"},
     "sjis.test": {"/", "/%E6%9D%B1%E4%BA%AC%E3%81%AE%E5%A4%A9%E6%B0%97/1.html",
                   "/find?q=%93%8C%8B%9E%82%CC%93V%8BC"},
