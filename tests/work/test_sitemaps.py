@@ -57,9 +57,9 @@ async def test_an_origins_sitemaps_are_told_once() -> None:
     """Those that robots.txt names, joined and each once, and the one by the usual name."""
     settings = _settings()
     known = Sitemaps(settings, AsyncStore(settings))
-    rules = Rules(sitemaps=("https://h.test/a.xml", "/b.xml", "https://h.test/a.xml#x", "mailto:x", ""))
+    rules = Rules(sitemaps=("https://h.test/a.xml", "/b.xml", "https://h.test/a.xml#x", "mailto:x"))
     assert known.of(SITE, rules, 2) == [
-        Named(SITE + path, 2, SITEMAP) for path in ("/a.xml", "/b.xml", "/robots.txt", "/sitemap.xml")
+        Named(SITE + path, 2, SITEMAP) for path in ("/a.xml", "/b.xml", "/sitemap.xml")
     ]
     assert known.of(SITE, rules, 0) == []
     assert known.of("http://h.test:81", ALLOW_ALL, 0) == [Named("http://h.test:81/sitemap.xml", 0, SITEMAP)]
