@@ -254,6 +254,8 @@ class _Crawl:
                 return "interrupted"
             look = self._look_if_due()
             if look is not None:
+                if not any(name.startswith("fetcher") for name in look.procs):
+                    begun_ms = self.node.store.now_ms()  # who has not begun is not idle
                 reason = self._ended(look, begun_ms)
                 if reason is not None:
                     return reason
