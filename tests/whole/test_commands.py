@@ -17,7 +17,7 @@ from tests.web.shape import domain_name, traits
 from tests.whole import stored
 from tests.whole.crawl import Crawl, until
 
-pytestmark = [pytest.mark.whole, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.whole, pytest.mark.timeout(240)]
 
 DELAY_S = 0.25
 DOMAINS = 10

@@ -14,7 +14,7 @@ from tests.web.running import MiniWeb
 from tests.whole import manners, stored
 from tests.whole.crawl import Crawl, until
 
-pytestmark = [pytest.mark.whole, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.whole, pytest.mark.timeout(240)]
 
 DELAY_S = 0.25
 VICTIMS = ("fetcher 1", "parser 2", "watch", "redis")

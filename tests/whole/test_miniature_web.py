@@ -16,7 +16,7 @@ from tests.web.running import MiniWeb
 from tests.whole import manners, stored
 from tests.whole.crawl import Crawl
 
-pytestmark = [pytest.mark.whole, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.whole, pytest.mark.timeout(240)]
 
 DELAY_S = 0.3
 HOP_GAP_S = 0.1

@@ -26,7 +26,7 @@ from tests.whole import manners, stored
 from tests.whole.crawl import Crawl, until
 from tests.whole.stored import Stored
 
-pytestmark = [pytest.mark.whole, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.whole, pytest.mark.timeout(300)]
 
 DEADLINE_S = 4
 MAX_WIRE_BYTES = 300_000
@@ -199,7 +199,12 @@ def crawled(tmp_path_factory: pytest.TempPathFactory, tls_dir: Path) -> Iterator
         )
         with crawl:
             crawl.start()
-            until(lambda: _every_domain_has_come_to_an_end(web, crawl), "all domains end", every_s=0.5)
+            until(
+                lambda: _every_domain_has_come_to_an_end(web, crawl),
+                "all domains end",
+                within_s=200,
+                every_s=0.5,
+            )
             running = crawl.status()
             assert crawl.interrupt() == 130, crawl.said
         yield Crawled(
