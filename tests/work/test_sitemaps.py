@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -18,6 +19,7 @@ from node.rules.shard import lane_of
 from node.rules.sitemap import Named
 from node.rules.url import dedup_key
 from node.settings import Settings
+from node.store import keys
 from node.store.archive_read import ArchiveReader
 from node.store.connection import AsyncStore
 from node.store.frontier import Group, Kind
@@ -25,11 +27,14 @@ from node.store.spool import Pointer, unpack
 from node.store.tally import Tally
 from node.store.warc import Position
 from node.work.page import PageReader
+from node.work.parser import OFFER_URLS, Parser
+from node.work.process import StopFlag
 from node.work.sitemaps import Sitemaps
 from node.work.visit import Visited
 from tests.redis_server import RedisServer
 from tests.store.responses import Headers, response, write
 from tests.web.running import MiniWeb
+from tests.whole.crawl import until
 from tests.work.visiting import Visits, visits
 
 SITE = "https://h.test"
@@ -214,3 +219,34 @@ def test_an_index_is_followed_one_level(tmp_path: Path) -> None:
     assert read(tmp_path / "nested", body + URLSET, kind=NESTED) == (PAGES, [], {"drop:sitemap_cap": 4})
     refused = b"<url><loc>mailto:x</loc></url><url><loc>https://h.test/1</loc></url>"
     assert read(tmp_path / "refused", refused) == (PAGES[:1], [], {"drop:scheme": 1})
+
+
+# -- a parser
+
+
+def test_a_long_sitemap_is_offered_in_parts(tmp_path: Path, redis_server: RedisServer) -> None:
+    """No offer holds up Redis for long; a page given out again, be it in the middle, admits nothing twice."""
+    urls_named = [f"{SITE}/{number}" for number in range(2 * OFFER_URLS + 7)]
+    lines = "\n".join([*urls_named, *urls_named[:3]]).encode()
+    (position,) = write(tmp_path / "warc", response(SITE + "/list.txt", lines, headers=()))
+    pointer = Pointer(position, 0, SITE + "/list.txt", SITEMAP).pack()
+    stop = StopFlag()
+    with redis_server.client() as client:
+        client.flushall()
+        client.config_resetstat()
+        paths = {"data": str(tmp_path), "redis_socket": str(redis_server.socket)}
+        parser = Parser(settings_of.build({"paths": paths, "crawl": {"scope": "open"}}), 1, stop)
+        thread = Thread(target=parser.run)
+        thread.start()
+        try:
+            for offers in (3, 6):
+                until(lambda: client.exists(keys.SPOOL), "the parser is there")
+                client.xadd(keys.SPOOL, {"p": pointer})
+                until(lambda: client.xlen(keys.SPOOL) == 0, "the sitemap is read")
+                assert int(client.hget(keys.LEDGER, "admitted") or 0) == len(urls_named)
+                assert client.info("commandstats")["cmdstat_evalsha"]["calls"] >= offers
+        finally:
+            stop.requested = True
+            thread.join()
+        queued = client.lrange(keys.queue(1, "h.test"), 0, -1)
+    assert [entry.decode()[3:] for entry in queued] == urls_named
