@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
+from redis.exceptions import ResponseError
+
 from node.rules.robots import Rules
 from node.store import keys
-from node.store.connection import AsyncStore
+from node.store.connection import AsyncStore, is_out_of_memory
 
 KEEP_S = 48 * 3600
 """Redis forgets a domain's robots this long after the last change."""
@@ -64,12 +66,16 @@ class RobotsCache:
         return int(count) < self._max_origins
 
     async def put(self, domain: str, origin: str, known: Known) -> None:
-        """Remember what asking gave."""
+        """Remember what asking gave; where Redis has no memory for it, at least here."""
         self._remember(origin, known)
         pipe = self._store.redis.pipeline(transaction=False)
         pipe.hset(keys.robots(domain), origin, known.pack())
         pipe.expire(keys.robots(domain), KEEP_S)
-        await pipe.execute()
+        try:
+            await pipe.execute()
+        except ResponseError as error:
+            if not is_out_of_memory(error):
+                raise
 
     def _remember(self, origin: str, known: Known) -> None:
         self._local[origin] = known

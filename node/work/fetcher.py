@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import random
 import shutil
@@ -40,6 +41,8 @@ from node.work.robots import Robots
 from node.work.sitemaps import Sitemaps
 from node.work.visit import Visited, Visitor
 from node.work.wire import new_client
+
+_log = logging.getLogger(__name__)
 
 BEAT_S = 1.0
 DRAIN_S = 10.0
@@ -302,12 +305,10 @@ class Fetcher:
         token = _token(lease)
         try:
             visited = await self.visitor.visit(lease)
-        except asyncio.CancelledError:
-            # stopped in the middle: something may have been sent, so the domain owes its delay
-            visited = Visited(Settlement(lease, Kind.BACK, Outcome.NOT_SENT, Signal.NONE, sent=True))
-        except LOST:
-            # the store went away in the middle; once it is back the URL returns, and the domain owes a delay
-            visited = Visited(Settlement(lease, Kind.BACK, Outcome.NOT_SENT, Signal.NONE, sent=True))
+        except Exception:
+            # a fault of ours: it must not take the process with it, nor be met for ever
+            _log.exception("a visit to %s failed in a way nobody foresaw", lease.domain)
+            visited = Visited(Settlement(lease, Kind.DONE, Outcome.LOCAL_ERROR, Signal.NONE, sent=True))
         finally:
             self._generations.pop(token, None)
         self._settlements.append(visited.settlement)

@@ -27,7 +27,7 @@ from node.rules.robots import Rules
 from node.rules.sitemap import Named, may_be_sitemap
 from node.rules.url import dedup_key
 from node.settings import Settings
-from node.store.connection import AsyncStore
+from node.store.connection import LOST, AsyncStore
 from node.store.exclusions import Exclusions
 from node.store.frontier import Frontier, Kind, Settlement
 from node.store.spool import Pointer
@@ -83,9 +83,16 @@ class Visitor:
     sitemaps: Sitemaps
 
     async def visit(self, lease: Lease) -> Visited:
-        """Serve one lease to its end."""
+        """Serve one lease to its end, be it that we are told to stop or that the store goes away.
+
+        Then the URL that is leased by now (a hop may have changed it) goes back, and the domain owes a
+        delay if anything was sent.
+        """
         visit = _Visit(self, lease)
-        visited = await visit.run()
+        try:
+            visited = await visit.run()
+        except (asyncio.CancelledError, *LOST):
+            return visit.interrupted()
         for origin, rules in visit.origins.items():
             visit.sitemaps += self.sitemaps.of(origin, rules, lease.entry.depth)
         return replace(visited, sitemaps=visit.sitemaps) if visit.sitemaps else visited
@@ -136,6 +143,11 @@ class _Visit:
                     url = next_url
                     continue
             return Visited(self._ended(url, fetched, outcome), self.found)
+
+    def interrupted(self) -> Visited:
+        """How it ends when it can't go on: nothing is known of a request that may be under way."""
+        self.sent = self.sent or self.asked
+        return Visited(self._settle(Kind.BACK, Outcome.NOT_SENT, Signal.NONE), self.found)
 
     # -- before a request
 

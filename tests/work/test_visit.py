@@ -290,3 +290,17 @@ async def test_private_addresses_are_refused(
         # it is robots.txt that would be asked first
         assert visited.settlement.kind in (Kind.LATER, Kind.DONE, Kind.DROP)
         assert visited.settlement.signal is Signal.NONE
+
+
+async def test_a_visit_that_is_stopped_gives_back_what_it_holds_by_then(one: Visits, web: MiniWeb) -> None:
+    """After a hop that is the target, not the URL that was leased; and what was sent is owed for."""
+    await one.offer("https://redirects.test/chain/3")
+    (lease,) = await one.lease(1)
+    visit = asyncio.create_task(one.visitor.visit(lease))
+    while "https://redirects.test/chain/3/1" not in one.asked:
+        await asyncio.sleep(0.001)
+    visit.cancel()
+    visited = await visit
+    assert (visited.settlement.kind, visited.settlement.sent) == (Kind.BACK, True)
+    assert visited.settlement.lease.entry.url.startswith("https://redirects.test/chain/3/")
+    assert await one.settle([visited]) == "1"
