@@ -20,7 +20,6 @@ from dataclasses import replace
 from node.errors import SettingsError
 from node.rules import headers as headers_of
 from node.rules import request
-from node.rules.address import is_public, literal
 from node.rules.gateway import MAX_RESET_S, MAX_WAIT_S, Speaker, Told, expand, reset_in_s
 from node.rules.outcome import Outcome
 from node.rules.retry_after import retry_after_s
@@ -29,7 +28,7 @@ from node.store.connection import LOST, AsyncStore
 from node.store.gateway import Event, Turn, gateway
 from node.work.answer import Accept
 from node.work.failure import Failure
-from node.work.gateway_answer import of_target, signs_of
+from node.work.gateway_answer import is_private, no_answer, of_target, signs_of
 from node.work.http import Client, Fetched
 from node.work.secret import Secret, read_secret
 
@@ -37,7 +36,10 @@ AHEAD_S = 2.0
 """No more is leased than can be called within this time."""
 LATE_MS = 2_000
 """Who wakes so late for a turn was stopped in between: the lease may be somebody else's by now."""
+LONG_WAIT_S = 60.0
+"""A Retry-After longer than this is a stop that an operator is told of ..."""
 MAX_RETRY_AFTER_S = 3_600.0
+"""... and this is the longest that is believed."""
 
 _OUTCOMES = {
     Told.LIMITED: Outcome.GATEWAY_LIMITED,
@@ -99,14 +101,15 @@ class Gateway:
         try:
             target = request.target_of(url)
         except ValueError as error:
-            return _nothing(Outcome.NOT_SENT, str(error))
-        if _is_private(target.host):
-            return _nothing(Outcome.PRIVATE_ADDRESS, f"{target.host} is not public")
+            return no_answer(Outcome.NOT_SENT, str(error))
+        if is_private(target.host):
+            return no_answer(Outcome.PRIVATE_ADDRESS, f"{target.host} is not public")
         self._in_fetch += 1
         try:
             turn = await self._turn()
             if isinstance(turn, Failure):
-                return _nothing(turn.outcome, turn.detail)
+                return no_answer(turn.outcome, turn.detail)
+            secret = self._secret
             fetched = await self._client.fetch(
                 self._address(url),
                 deadline_s=deadline_s,
@@ -114,7 +117,8 @@ class Gateway:
                 accept=accept,
                 cookies=cookies,
             )
-            return await self._judge(fetched, turn, accept, request.head(target, b"", cookies))
+            fetched.ip, fetched.request = None, request.head(target, b"", cookies)
+            return await self._judge(fetched, secret, turn, accept)
         finally:
             self._in_fetch -= 1
 
@@ -123,6 +127,8 @@ class Gateway:
         if self._stop is not None:
             return 0
         ahead_s = max(0.0, self._taken_until_ms - self._store.now_ms()) / 1000
+        if ahead_s > MAX_WAIT_S:
+            return 0
         soon = math.ceil(self._rate * max(0.0, AHEAD_S - ahead_s)) - (in_hand - self._in_fetch)
         return max(soon, 0 if in_hand else 1)
 
@@ -187,22 +193,24 @@ class Gateway:
     # -- what came back
 
     async def _judge(
-        self, fetched: Fetched, sent_ms: float, accept: Accept | None, as_asked: bytes
+        self, fetched: Fetched, secret: Secret | None, sent_ms: float, accept: Accept | None
     ) -> Fetched:
         """The site's answer as it would have come without a gateway, or what the gateway's own means."""
-        detail = self._secret.cut_out(fetched.detail.encode()).decode() if self._secret else fetched.detail
-        fetched = replace(fetched, ip=None, request=as_asked, detail=detail)
+        if secret is not None:
+            fetched.detail = secret.cut_out(fetched.detail.encode()).decode()
         if self._settings.mode == "api":
             fetched.speaker = Speaker.EITHER
         if fetched.outcome in _OURS:
             return fetched
         told = self._told(fetched)
+        if told is Told.REFUSED and self._is_outdated(secret):
+            return no_answer(Outcome.GATEWAY_LIMITED, "called with a key that is no longer ours")
         if told is not Told.TARGET:
             return await self._own(fetched, told, sent_ms)
         self._passed += 1
         if fetched.speaker is not Speaker.TARGET and self._signs.quota_spent(fetched.headers):
             await self._say(event=self._event(fetched, Told.QUOTA, sent_ms))
-        return of_target(fetched, accept, self._settings, self._signs, self._secret)
+        return of_target(fetched, accept, self._settings, self._signs, secret)
 
     def _told(self, fetched: Fetched) -> Told:
         status = fetched.status
@@ -223,7 +231,7 @@ class Gateway:
         turn = await self._say(event=event)
         words = "answers " + str(fetched.status) if fetched.status else fetched.detail
         return replace(
-            _nothing(_OUTCOMES[told], turn.why or f"the gateway {words}"),
+            no_answer(_OUTCOMES[told], turn.why or f"the gateway {words}"),
             started_unix_s=fetched.started_unix_s,
             total_ms=fetched.total_ms,
             wire_bytes=fetched.wire_bytes,
@@ -233,7 +241,9 @@ class Gateway:
         what = str(fetched.status) if fetched.status else fetched.detail
         resume = "'milliarde resume' goes on"
         if told is Told.LIMITED:
-            return Event(told, sent_ms, wait_ms=round(1000 * self._retry_after_s(fetched)))
+            wait_s = self._retry_after_s(fetched)
+            why = f"gateway: it asks for {wait_s:g} s of quiet ({what}); {resume} before that"
+            return Event(told, sent_ms, round(1000 * wait_s), why if wait_s > LONG_WAIT_S else "")
         if told is Told.REFUSED:
             file = self._settings.credentials_file or "the settings"
             why = f"gateway: it refuses our calls ({what}); check {file} and gateway.*, then {resume}"
@@ -270,25 +280,24 @@ class Gateway:
     async def _take_key(self) -> None:
         """After a stop the key may be another one; a file that can't be read stops us again."""
         try:
-            secret = self._read()
+            self._has_new_key(self._secret)
         except SettingsError as error:
             why = f"gateway: {error}; then 'milliarde resume' goes on"
             await self._say(event=Event(Told.REFUSED, self._store.now_ms(), why=why))
-            return
-        if secret is None or self._secret is None or secret.reveal() == self._secret.reveal():
-            return
-        self._former.append(self._client)
-        self._secret, self._client = secret, self._connect(secret)
 
+    def _is_outdated(self, used: Secret | None) -> bool:
+        try:
+            return self._has_new_key(used)
+        except SettingsError:  # the refusal is reason enough to stop
+            return False
 
-def _is_private(host: str) -> bool:
-    name = host.rstrip(".")
-    address = literal(name)
-    if address is not None:
-        return not is_public(address)
-    return name == "localhost" or name.endswith(".localhost")
+    def _has_new_key(self, used: Secret | None) -> bool:
+        """Has the key changed since ``used`` was? From now on the new one is used.
 
-
-def _nothing(outcome: Outcome, detail: str) -> Fetched:
-    """No answer, and why."""
-    return Fetched(outcome, None, "", "", (), b"", None, None, time.time(), 0, 0, 0, detail, 0, b"")
+        Raises ``SettingsError`` where its file can't be read.
+        """
+        secret = self._read()
+        if secret != self._secret:
+            self._former.append(self._client)
+            self._secret, self._client = secret, self._connect(secret)
+        return self._secret != used

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from http import HTTPStatus
 
+from node.rules.address import is_public, literal
 from node.rules.gateway import Signs
 from node.rules.outcome import Outcome, of_status
 from node.settings import Gateway
@@ -35,6 +37,20 @@ def signs_of(settings: Gateway) -> Signs:
 
 def _name(header: str) -> bytes:
     return header.lower().encode("ascii")
+
+
+def is_private(host: str) -> bool:
+    """Does a URL with this host spell out an address that is not public (I7)? Names are not looked up."""
+    name = host.rstrip(".")
+    address = literal(name)
+    if address is not None:
+        return not is_public(address)
+    return name == "localhost" or name.endswith(".localhost")
+
+
+def no_answer(outcome: Outcome, detail: str) -> Fetched:
+    """Nothing that is the site's, and why."""
+    return Fetched(outcome, None, "", "", (), b"", None, None, time.time(), 0, 0, 0, detail, 0, b"")
 
 
 def of_target(

@@ -32,6 +32,12 @@ class Secret:
         # the longest first, so that none leaves a rest of another
         self._forms = sorted((f.encode() for f in forms if len(f) >= LEAST_CHARS), key=len, reverse=True)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
     def __repr__(self) -> str:
         return "Secret(***)"
 

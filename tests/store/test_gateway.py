@@ -47,7 +47,8 @@ class Limiter:
     def tell(self, told: Told, *, sent_ago: float = 0.0, wait_ms: int = 0, for_ms: int = 0) -> Turn:
         """Say that a call let go so long ago ended like this; ``for_ms``: how long that lasts."""
         until = self.now + for_ms if for_ms else 0
-        event = Event(told, self.now - sent_ago, wait_ms, f"gateway: {told}", until)
+        why = "" if told is Told.LIMITED else f"gateway: {told}"
+        event = Event(told, self.now - sent_ago, wait_ms, why, until)
         return self.store.call(gateway(self.now, CEILING, event=event))
 
     @property
@@ -161,6 +162,16 @@ def test_retry_after_holds_all_calls(limiter: Limiter) -> None:
     assert limiter.turn(wait_ms=6_000).at_ms is None
     turn = limiter.turn(wait_ms=7_000)
     assert turn.at_ms == limiter.now + 7_000
+
+
+def test_a_long_retry_after_is_a_stop_that_is_told(limiter: Limiter) -> None:
+    """An hour of quiet is no matter of waiting for a turn: the node pauses, and says for how long."""
+    event = Event(Told.LIMITED, limiter.now, 3_600_000, "gateway: an hour of quiet")
+    stopped = limiter.store.call(gateway(limiter.now, CEILING, event=event))
+    assert (stopped.stop, limiter.pause) == (Told.LIMITED, "gateway: an hour of quiet")
+    limiter.now += 3_600_000
+    assert limiter.turn().at_ms is not None
+    assert limiter.pause is None
 
 
 def test_a_refusal_stops_everything_until_an_operator_resumes(limiter: Limiter) -> None:

@@ -298,6 +298,28 @@ async def test_retry_after_of_the_gateway_holds_the_node(through: Through, api: 
     assert second - first >= 0.99
 
 
+async def test_a_long_retry_after_pauses_the_node(through: Through, api: StandIn) -> None:
+    """Nothing is leased for turns that are far away, and an operator sees why."""
+    api.own = lambda url: reply(429, Retry_After="300")
+    async with through.api(api) as made:
+        assert went_back(made, await made.visit("https://other.test/"))
+        assert await paused(made) == (
+            "gateway: it asks for 300 s of quiet (429); 'milliarde resume' goes on before that"
+        )
+        assert made.client.room(0) == 0
+
+
+async def test_a_new_key_is_taken_without_a_stop(through: Through, api: StandIn) -> None:
+    """A call under way with the old key, refused when the file has the new one, stops nobody."""
+    async with through.api(api) as made:
+        api.key = "another-KEY-4711"
+        through.key_file.write_text(api.key)
+        assert went_back(made, await made.visit("https://other.test/"))
+        assert await paused(made) is None
+        (lease,) = await made.lease(1)
+        assert made.outcome(await made.visitor.visit(lease)) is Outcome.PAGE
+
+
 @pytest.mark.parametrize("status", [401, 403])
 async def test_a_refused_key_stops_in_words(through: Through, api: StandIn, status: int) -> None:
     """Everything pauses and says why, the URL goes back; with the right key in the file it is resumed."""

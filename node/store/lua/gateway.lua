@@ -5,7 +5,8 @@
 --         ceiling: most calls per second; want: 1 to take the next turn, 0 only to look
 --         successes: calls that got through since the caller last said so
 --         event: ''         nothing else
---                limited    the call let go at sent_ms was too much; wait_ms: Retry-After, else 0
+--                limited    the call let go at sent_ms was too much; wait_ms: Retry-After, else 0;
+--                           with a why: stop for so long
 --                failed     a call failed at the gateway
 --                unreachable  there was no gateway
 --                refused    no call can succeed: stop, until an operator resumes
@@ -48,6 +49,7 @@ local stops = event == 'refused' or event == 'quota'
 if event == 'limited' then
   if sent > cut then rate, cut = math.max(ceiling * FLOOR_SHARE, rate / 2), now end
   hold = math.max(hold, now + wait)
+  if why ~= '' then stops, till = true, now + wait end
 elseif (event == 'failed' or event == 'unreachable') and sent > since then
   misses = misses + (event == 'failed' and 1 or UNREACHABLE_MISSES)
   if misses >= MISSES then
