@@ -7,7 +7,7 @@ import base64
 import gzip
 import logging
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,15 @@ async def calls(made: Visits) -> dict[str, int | str]:
     flat = await made.store.redis.hgetall("gateway")
     texts = dict(zip((k.decode() for k in flat[::2]), (v.decode() for v in flat[1::2]), strict=True))
     return {name: int(text) if text.lstrip("-").isdigit() else text for name, text in texts.items()}
+
+
+async def until(made: Visits, holds: Callable[[dict[str, int | str]], bool]) -> None:
+    """Tend the gateway until its state is as wished for."""
+    for _ in range(1_000):
+        if holds(await calls(made)):
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail(f"waited in vain: {await calls(made)}")
 
 
 async def paused(made: Visits) -> str | None:
@@ -372,11 +381,8 @@ async def test_a_spent_quota_waits_for_its_reset(through: Through, api: StandIn)
         assert (await paused(made) or "").startswith("gateway: the quota is used up (509) until 20")
         assert await made.lease(1) == []
         api.own = lambda url: None
-        give_up = time.monotonic() + 10
-        while await paused(made) is not None:
-            assert time.monotonic() < give_up
-            await made.client.tend()
-            await asyncio.sleep(0.05)
+        await until(made, lambda state: state["stop"] == "")
+        assert await paused(made) is None
         (lease,) = await made.lease(1)
         assert made.outcome(await made.visitor.visit(lease)) is Outcome.PAGE
 
@@ -487,8 +493,7 @@ async def test_calls_keep_to_the_rate(through: Through, api: StandIn) -> None:
         fetch = made.client.fetch
         urls = [f"https://site-0000{n % 2}.test/{n}" for n in range(3)]
         fetching = [asyncio.ensure_future(fetch(u, deadline_s=5, max_wire_bytes=9)) for u in urls]
-        while (await calls(made)).get("turns") != 3:
-            await asyncio.sleep(0.01)
+        await until(made, lambda state: state.get("turns") == 3)
         assert made.client.room(3) == 0  # turns are taken for three seconds already
         await asyncio.gather(*fetching)
     moments = [at for at, _ in api.calls]
