@@ -33,18 +33,24 @@ async def one(tmp_path: Path, web: MiniWeb, redis_server: RedisServer) -> AsyncI
 _marks = itertools.count()
 
 
-def asked(web: MiniWeb, domain: str, since: int) -> list[str]:
-    """Paths that the web was asked for at ``domain`` (hosts under it, too), after the first ``since``.
+def all_logged(web: MiniWeb) -> int:
+    """How many lines the log has, once it holds everything that was asked before.
 
     The web writes a line when its answer has ended, maybe after we have it. So ask for something
-    ourselves first, and wait until that is in the log.
+    ourselves, and wait until that is in the log.
     """
     mark = f"/asked-{next(_marks)}"
     ask(web, f"https://notfound.test{mark}")
     give_up = time.monotonic() + 5
-    while not any(entry.path == mark for entry in web.log_entries()[since:]):
+    while not any(entry.path == mark for entry in web.log_entries()):
         assert time.monotonic() < give_up, "the web does not log"
         time.sleep(0.01)
+    return len(web.log_entries())
+
+
+def asked(web: MiniWeb, domain: str, since: int) -> list[str]:
+    """Paths that the web was asked for at ``domain`` (hosts under it, too), after the first ``since``."""
+    all_logged(web)
     return [
         entry.path
         for entry in web.log_entries()[since:]
@@ -56,7 +62,7 @@ def asked(web: MiniWeb, domain: str, since: int) -> list[str]:
 
 async def test_a_page_comes_after_its_robots(one: Visits, web: MiniWeb) -> None:
     """robots.txt of an origin is asked for before its first page, and not again for its second."""
-    since = len(web.log_entries())
+    since = all_logged(web)
     first = await one.visit("https://other.test/")
     await asyncio.sleep(0.06)
     second = await one.visit("https://other.test/page/1")
@@ -70,7 +76,7 @@ async def test_no_url_races_past_an_unread_robots(
 ) -> None:
     """Twenty URLs of a new host at once, robots.txt is slow and denies: one request, no page (R35)."""
     async with visits(tmp_path, web, redis_server, crawl={"delay_s": 0.0}) as many:
-        since = len(web.log_entries())
+        since = all_logged(web)
         await many.offer(*(f"https://robots-late.test/page/{i}" for i in range(20)))
         async with asyncio.TaskGroup() as group:
             leases = await many.lease(20)
@@ -83,7 +89,7 @@ async def test_no_url_races_past_an_unread_robots(
 @pytest.mark.parametrize("host", ["robots-503.test", "robots-429.test", "robots-reset.test"])
 async def test_a_robots_that_cannot_be_had_denies_for_now(one: Visits, web: MiniWeb, host: str) -> None:
     """5xx, 429 and network errors on robots.txt: no page, the URL waits, its domain slows (R23, R25)."""
-    since = len(web.log_entries())
+    since = all_logged(web)
     visited = await one.visit(f"https://{host}/")
     assert visited.settlement.kind is Kind.LATER
     assert visited.settlement.wait_ms >= 2_000
@@ -95,7 +101,7 @@ async def test_an_origin_that_waits_is_not_asked_again_meanwhile(one: Visits, we
     """The second URL of an origin without robots.txt costs no request at all."""
     await one.visit("https://robots-503.test/")
     await asyncio.sleep(0.2)
-    since = len(web.log_entries())
+    since = all_logged(web)
     visited = await one.visit("https://robots-503.test/page/1")
     assert (visited.settlement.kind, visited.settlement.sent) == (Kind.LATER, False)
     assert asked(web, "robots-503.test", since) == []
@@ -119,7 +125,7 @@ async def test_robots_redirects_are_followed_five_times(one: Visits, web: MiniWe
 
 async def test_a_crawl_delay_reaches_the_scheduler(one: Visits, web: MiniWeb) -> None:
     """Crawl-delay: 3 makes the domain due three seconds later, though ours is 50 ms; the page waits, too."""
-    since = len(web.log_entries())
+    since = all_logged(web)
     visited = await one.visit("https://robots-delay.test/")
     assert (visited.settlement.kind, visited.settlement.sent) == (Kind.BACK, True)
     assert asked(web, "robots-delay.test", since) == ["/robots.txt"]
@@ -132,7 +138,7 @@ async def test_a_crawl_delay_reaches_the_scheduler(one: Visits, web: MiniWeb) ->
 
 async def test_hops_are_followed_registered_and_paid_for(one: Visits, web: MiniWeb) -> None:
     """Five hops end at the page; each is a URL of its own in the ledger, and a delay owed."""
-    since = len(web.log_entries())
+    since = all_logged(web)
     visited = await one.visit("https://redirects.test/chain/5")
     assert one.outcome(visited) is Outcome.PAGE
     assert visited.settlement.lease.hops == 5
@@ -161,7 +167,7 @@ async def test_every_redirect_ends(
     one: Visits, web: MiniWeb, path: str, outcome: Outcome, requests: int
 ) -> None:
     """Loops, cookie walls, broken and foreign targets: a named end after a bounded number of requests."""
-    since = len(web.log_entries())
+    since = all_logged(web)
     visited = await one.visit("https://redirects.test" + path)
     assert one.outcome(visited) is outcome
     assert len(asked(web, "redirects.test", since)) == 1 + requests  # robots.txt and these
@@ -170,7 +176,7 @@ async def test_every_redirect_ends(
 async def test_a_target_that_is_known_is_not_fetched(one: Visits, web: MiniWeb) -> None:
     """Where the redirect leads to a URL that was admitted already, it is left to that one."""
     await one.visit("https://redirects.test/chain/1/1")
-    since = len(web.log_entries())
+    since = all_logged(web)
     await asyncio.sleep(0.06)
     visited = await one.visit("https://redirects.test/chain/1")
     assert one.outcome(visited) is Outcome.REDIRECT_TO_SEEN
@@ -196,7 +202,7 @@ async def test_a_bare_domain_falls_back_to_http(one: Visits, web: MiniWeb) -> No
 
 async def test_nothing_is_sent_on_a_lease_that_is_not_ours(one: Visits, web: MiniWeb) -> None:
     """A process that was stopped too long finds its lease gone, and keeps quiet."""
-    since = len(web.log_entries())
+    since = all_logged(web)
     one.mine = False
     visited = await one.visit("https://other.test/")
     assert (visited.settlement.kind, visited.settlement.sent) == (Kind.BACK, False)
@@ -207,7 +213,7 @@ async def test_nothing_is_sent_on_a_lease_that_is_not_ours(one: Visits, web: Min
 @pytest.mark.parametrize("name", ["redirects.test", "test"])
 async def test_nothing_is_sent_to_who_is_excluded(one: Visits, web: MiniWeb, name: str) -> None:
     """Exclusion covers the name and all under it, for what is leased already, robots.txt included."""
-    since = len(web.log_entries())
+    since = all_logged(web)
     one.exclusions.replace([name])
     visited = await one.visit("https://redirects.test/chain/2")
     assert visited.settlement.kind is Kind.DROP
@@ -220,7 +226,7 @@ async def test_strict_politeness_makes_one_request_a_visit(
 ) -> None:
     """robots.txt is a visit of its own, and a redirect target waits its turn like any URL."""
     async with visits(tmp_path, web, redis_server, crawl={"strict_politeness": True}) as strict:
-        since = len(web.log_entries())
+        since = all_logged(web)
         first = await strict.visit("https://redirects.test/chain/2")
         assert (first.settlement.kind, first.settlement.sent) == (Kind.BACK, True)
         assert asked(web, "redirects.test", since) == ["/robots.txt"]
@@ -253,7 +259,7 @@ async def test_each_answer_has_its_outcome(one: Visits, url: str, outcome: Outco
 @pytest.mark.parametrize("name", ["cloudflare", "imperva", "aws", "captcha", "redirect"])
 async def test_a_challenge_is_no_page(one: Visits, web: MiniWeb, tmp_path: Path, name: str) -> None:
     """Whatever its status, a gate slows its domain, is not archived, nothing behind it is followed."""
-    since = len(web.log_entries())
+    since = all_logged(web)
     visited = await one.visit(f"https://challenge.test/{name}")
     assert one.outcome(visited) is Outcome.CHALLENGED
     assert (visited.settlement.kind, visited.settlement.signal) == (Kind.RETRY, Signal.THROTTLE)
