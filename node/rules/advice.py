@@ -27,6 +27,7 @@ class Stage(StrEnum):
     PARSERS = "parsers"
     DISK = "disk"
     STORE = "redis"
+    GATEWAY = "gateway"
     STARTING = "starting"
 
 
@@ -38,6 +39,7 @@ WORDS = {
     Stage.PARSERS: "the parsers: fetching waits for them",
     Stage.DISK: "the disk: fetching waits for room or for writes",
     Stage.STORE: "Redis: the processes wait for its answers",
+    Stage.GATEWAY: "the gateway: calls to it are limited",
     Stage.STARTING: "nothing yet: too little has happened to tell",
 }
 
@@ -105,6 +107,8 @@ def _stage(window: Window) -> Stage:
         return Stage.DISK
     if of("no_store") > BLOCKED_SHARE or window.parsers_store_ms / window.parsers_up_ms > IDLE_SHARE:
         return Stage.STORE
+    if of("gateway") > BLOCKED_SHARE:
+        return Stage.GATEWAY
     if of("spool_full") > BLOCKED_SHARE:
         return Stage.PARSERS
     if of("pages_reached") > BLOCKED_SHARE:

@@ -33,6 +33,7 @@ def window(**changes: object) -> Window:
         ({"fetchers_waited_ms": {"disk_low": 20_000}}, Stage.DISK),
         ({"fetchers_waited_ms": {"no_store": 20_000}}, Stage.STORE),
         ({"parsers_store_ms": 40_000}, Stage.STORE),
+        ({"fetchers_waited_ms": {"gateway": 40_000}}, Stage.GATEWAY),
         ({"fetchers_waited_ms": {"pages_reached": 20_000}}, Stage.LIMIT),
         ({"fetchers_up_ms": 0}, Stage.STARTING),
     ],
