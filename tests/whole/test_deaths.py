@@ -16,14 +16,14 @@ from tests.whole.crawl import Crawl, until
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(240)]
 
-DELAY_S = 0.25
+DELAY_S = 0.4
 VICTIMS = ("fetcher 1", "parser 2", "watch", "redis")
 
 
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory, tls_dir: Path) -> Iterator[MiniWeb]:
     with MiniWeb(
-        tmp_path_factory.mktemp("web"), domains=10, pages_per_domain=14, mean_bytes=6_000, tls_dir=tls_dir
+        tmp_path_factory.mktemp("web"), domains=6, pages_per_domain=16, mean_bytes=6_000, tls_dir=tls_dir
     ) as running:
         yield running
 
@@ -63,6 +63,6 @@ def test_every_child_may_die(web: MiniWeb, tmp_path: Path) -> None:
     asked = Counter(each.url for each in web.requests() if not manners.is_robots(each))
     assert asked.keys() == expected.requested
     # With a delay a domain has one visit under way: two of its URLs, with a hop, for each of two deaths.
-    assert asked.total() - len(asked) <= 2 * 2 * 10
+    assert asked.total() - len(asked) <= 2 * 2 * 6
     gaps = [gap for gap, _, _ in manners.gaps_ms(web.requests())]
     assert min(gaps) >= 100
