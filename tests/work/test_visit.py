@@ -303,7 +303,7 @@ async def test_a_visit_that_is_stopped_gives_back_what_it_holds_by_then(one: Vis
     await one.offer("https://redirects.test/chain/3")
     (lease,) = await one.lease(1)
     visit = asyncio.create_task(one.visitor.visit(lease))
-    while "https://redirects.test/chain/3/1" not in one.asked:
+    while "https://redirects.test/chain/3/1" not in one.asked:  # noqa: ASYNC110
         await asyncio.sleep(0.001)
     visit.cancel()
     visited = await visit
