@@ -40,26 +40,41 @@ local function block_of(layer, block)
   return halves('<i4i4', call('GETRANGE', layer.key, block * 8, block * 8 + 7))
 end
 
--- slots: the packed URLs; at: 0-based offset of this one.
-function Seen:has(slots, at)
+-- Is a URL known? slots: packed URLs; at: 0-based offset of this one; newest: the layer to begin with.
+function Seen:has(slots, at, newest)
   local last = at + self.rounds * 12
-  for newest = self.newest, 1, -1 do
-    local layer = self.layers[newest]
+  for number = newest or self.newest, 1, -1 do
+    local layer = self.layers[number]
     local from = at + 1
     while from < last do
       local selector, low, high = halves('<I4i4i4', slots, from)
-      local have_low, have_high
-      if layer.whole and not layer.marks then   -- nearly always
-        have_low, have_high = halves('<i4i4', layer.whole, selector % layer.blocks * 8 + 1)
-      else
-        have_low, have_high = block_of(layer, selector % layer.blocks)
-      end
+      local have_low, have_high = block_of(layer, selector % layer.blocks)
       if band(have_low, low) ~= low or band(have_high, high) ~= high then break end
       from = from + 12
     end
     if from > last then return true end
   end
   return false
+end
+
+-- Which of `many` URLs are not known, the first of them being number `first` in slots? Their numbers from
+-- 0 on. Most are known, by the newest layer; so that one is looked at right here.
+function Seen:unknown(slots, first, many)
+  local size, newest, new = self.rounds * 12, self.newest, {}
+  local layer = self.layers[newest]
+  local whole = self.rounds == 1 and layer and not layer.marks and layer.whole
+  local blocks = whole and layer.blocks
+  local older = whole and newest - 1 or newest
+  for i = 0, many - 1 do
+    local at, known = (first + i) * size, false
+    if whole then
+      local selector, low, high = halves('<I4i4i4', slots, at + 1)
+      local have_low, have_high = halves('<i4i4', whole, selector % blocks * 8 + 1)
+      known = band(have_low, low) == low and band(have_high, high) == high
+    end
+    if not known and not (older > 0 and self:has(slots, at, older)) then new[#new + 1] = i end
+  end
+  return new
 end
 
 -- Room for one more? False once the plan's last layer is full.

@@ -138,9 +138,11 @@ local function offer_to(name, lane, first_due, many, first)
       fresh = {}, taken = {}, waiting = domain.q + domain.l }
     admissions[name] = admission
   end
-  local seen, new = admission.seen, {}
-  for i = 0, many - 1 do
-    if is_returning or not seen:has(slots, (first + i) * slot_bytes) then new[#new + 1] = i end
+  local new = {}
+  if is_returning then
+    for i = 0, many - 1 do new[i + 1] = i end
+  else
+    new = admission.seen:unknown(slots, first, many)
   end
   known = known + many - #new
   if #new == 0 then return end
