@@ -96,6 +96,7 @@ class Fetcher:
                 max_pause_s=settings.crawl.max_crawl_delay_s,
                 now_ms=self.store.now_ms,
                 jitter=random.random,
+                on_request=self.recorder.robots,
             ),
             self.exclusions,
             self.recorder,

@@ -14,6 +14,9 @@ from node.store.tally import Tally
 from node.store.warc import Position, Response
 from node.work.http import Fetched, content_type
 
+ROBOTS = "robots"
+"""Under this name stand requests for robots.txt in the fetch log, whatever came of them."""
+
 
 class DiskRecorder:
     """The recorder of a fetcher. ``disk_full`` is set while the archive can't be written."""
@@ -47,6 +50,34 @@ class DiskRecorder:
                 )
             except DiskError:
                 self.disk_full = True
+        self._log_request(
+            fetched,
+            url,
+            outcome,
+            depth=lease.entry.depth,
+            tries=lease.entry.tries,
+            hop=lease.hops,
+            at=position,
+        )
+        return position
+
+    def robots(self, url: str, fetched: Fetched) -> None:
+        """Log a request for a robots.txt (or what it redirects to); its outcome stands in the detail."""
+        detail = f"{fetched.outcome}: {fetched.detail}" if fetched.detail else fetched.outcome
+        self._log_request(fetched, url, ROBOTS, detail=detail)
+
+    def _log_request(
+        self,
+        fetched: Fetched,
+        url: str,
+        outcome: str,
+        *,
+        depth: int = 0,
+        tries: int = 0,
+        hop: int = 0,
+        at: Position | None = None,
+        detail: str | None = None,
+    ) -> None:
         self._tally.add("requests")
         self._tally.add("bytes", fetched.wire_bytes)
         self._log.add(
@@ -59,15 +90,14 @@ class DiskRecorder:
                 bytes=len(fetched.body),
                 ms=(fetched.connect_ms, fetched.ttfb_ms, fetched.total_ms),
                 ip=fetched.ip,
-                depth=lease.entry.depth,
-                tries=lease.entry.tries,
-                hop=lease.hops,
-                position=position,
+                depth=depth,
+                tries=tries,
+                hop=hop,
+                position=at,
                 truncated=fetched.truncated,
-                detail=fetched.detail,
+                detail=fetched.detail if detail is None else detail,
             )
         )
-        return position
 
     def note(self, lease: Lease, url: str, outcome: Outcome, detail: str = "") -> None:
         """Log a URL that was not requested, with the reason."""

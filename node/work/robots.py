@@ -51,7 +51,8 @@ class Asked:
 class Robots:
     """Answers for any origin, from the cache or by asking.
 
-    ``now_ms`` is the crawl's clock, ``jitter()`` a number in 0..1.
+    ``now_ms`` is the crawl's clock, ``jitter()`` a number in 0..1; ``on_request(url, fetched)`` is told of
+    every request.
     """
 
     def __init__(
@@ -64,7 +65,9 @@ class Robots:
         max_pause_s: float,
         now_ms: Callable[[], int],
         jitter: Callable[[], float],
+        on_request: Callable[[str, Fetched], None],
     ) -> None:
+        self._on_request = on_request
         self._client = client
         self._cache = cache
         self._token = token
@@ -137,6 +140,7 @@ class Robots:
             if TABLE[fetched.outcome].back:  # it never came to asking, which says nothing of the site
                 return Asked(None, requests=requests, cut_short=True)
             requests += 1
+            self._on_request(url, fetched)
             if fetched.status not in REDIRECT_STATUSES:
                 break
             target = location(fetched)

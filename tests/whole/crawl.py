@@ -204,12 +204,14 @@ class Crawl:
         found: dict[str, Any] = json.loads((self.out / "summary.json").read_text())
         return found
 
-    def fetch_log(self) -> Iterator[dict[str, Any]]:
-        """All whole lines of the fetch log, which may be growing."""
+    def fetch_log(self, *, robots: bool = False) -> Iterator[dict[str, Any]]:
+        """All whole lines of the fetch log, which may be growing: of robots.txt files, or of all else."""
         for path in sorted((self.out / "log").glob("fetch-*.jsonl")):
-            for line in path.read_text().splitlines(keepends=True):
-                if line.endswith("\n"):
-                    yield json.loads(line)
+            for text in path.read_text().splitlines(keepends=True):
+                if text.endswith("\n"):
+                    line = json.loads(text)
+                    if (line["outcome"] == "robots") is robots:
+                        yield line
 
 
 def _lives(pid: int) -> bool:

@@ -97,6 +97,13 @@ def test_every_outcome_is_recorded(crawled: Crawled) -> None:
     }
 
 
+def test_requests_for_robots_are_in_the_log(crawled: Crawled) -> None:
+    """One line per request holds for robots.txt, too, and the summary counts them."""
+    asked_for = Counter(entry.url for entry in crawled.requests if manners.is_robots(entry))
+    assert Counter(line["url"] for line in crawled.crawl.fetch_log(robots=True)) == asked_for
+    assert crawled.crawl.summary["requests"] == len(crawled.requests)
+
+
 def test_robots_comes_first(crawled: Crawled) -> None:
     """The first request to every origin is for its robots.txt."""
     first: dict[str, Entry] = {}

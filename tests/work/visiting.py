@@ -125,6 +125,7 @@ async def visits(
             max_pause_s=settings.crawl.max_crawl_delay_s,
             now_ms=store.now_ms,
             jitter=dice.random,
+            on_request=recorder.robots,
         ),
         exclusions,
         recorder,

@@ -116,7 +116,7 @@ _SAYING_NO = (
     _B("unavailable.test", refusals.unavailable, "503; /retry-after/TEXT: with that Retry-After.",
        "slows this domain, retries within its budget, then gives the URL up"),
     _B("flaky.test", refusals.flaky, "Home, /page/1 … /page/5: each 503 at first, 200 the second time.",
-       "retries and stores them all"),
+       "retries within its budget, which grows with what the domain was asked"),
     _B("servererror.test", refusals.server_error, "500.", "retries within its budget, then gives the URL up"),
     _B("status.test", refusals.status, "/CODE answers with that status (200 to 599).",
        "treats each as its table of outcomes says"),
