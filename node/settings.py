@@ -48,7 +48,7 @@ class Crawl(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     delay_s: float = 70.0
     """(*) Least seconds between two visits to one registrable domain; 0 = adapt the width."""
     horizon_s: float | None = None
-    """Planned length of the crawl; with a delay it bounds what a domain can ever use."""
+    """(*) Planned length of the crawl; with a delay it bounds what a domain can ever use."""
     max_urls_per_domain: int = 100_000
     """(*) Most URLs waiting for one domain."""
     scope: Literal["seeds", "list", "open"] = "seeds"
@@ -302,6 +302,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         return {
             "name": crawl.name,
             "delay_s": crawl.delay_s,
+            "horizon_s": crawl.horizon_s,
             "nodes": crawl.nodes,
             "me": crawl.me,
             "max_urls_per_domain": crawl.max_urls_per_domain,

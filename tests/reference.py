@@ -34,7 +34,6 @@ STORE_REASONS = {
     "memory": "Redis was at its `maxmemory`; what is queued is still served, which frees memory",
     "poison": "four times in a row the lease on it ran out",
     "trimmed": "taken out by `milliarde trim`; it is in a file, `include` brings it back",
-    "out_of_memory": "Redis had no room; met only by redirects to other domains",
     "robots_denied": "robots.txt denies it",
 }
 """Reasons that arise in the store and the visit, not at the gate."""

@@ -23,7 +23,7 @@ import redis
 import redis.asyncio
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError, RedisError, ResponseError
+from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
@@ -106,6 +106,10 @@ CONNECTIONS = 16
 """Most connections of one event loop to Redis."""
 
 
+READ_RUN_ID = ("HGET", keys.META, "run")
+"""Command: the run id of the Redis that some process met last."""
+
+
 class _Common:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -114,13 +118,14 @@ class _Common:
         self.commands = 0
         """Commands sent by this process."""
         self.begun: Begun | None = None
-        self._run_id = ""
+        self.run_id = ""
+        """Of the Redis that was met last."""
 
     def _met(self, run_id: str, begun: Begun) -> None:
         self.clock.base_ms = begun.base_ms
-        if run_id != self._run_id:
+        if run_id != self.run_id:
             self.generation += 1
-            self._run_id = run_id
+            self.run_id = run_id
         self.begun = begun
 
     def now_ms(self) -> int:
@@ -181,10 +186,13 @@ class Store(_Common):
         """Carry out one verb."""
         return cast("T", self.calls([verb])[0])
 
-    def calls(self, verbs: Sequence[Verb[Any]], *, extra: Sequence[tuple[Any, ...]] = ()) -> list[Any]:
+    def calls(
+        self, verbs: Sequence[Verb[Any]], *, extra: Sequence[tuple[Any, ...]] = (), spare: bool = False
+    ) -> list[Any]:
         """Carry out verbs, then plain commands, in one round trip.
 
-        Returns the decoded answers, then the raw ones of ``extra``. Raises one of ``LOST`` where the
+        Returns the decoded answers, then the raw ones of ``extra``; with ``spare``, None for those that
+        Redis has no memory for. Raises one of ``LOST`` where the
         connection broke, ``redis.ResponseError`` where Redis refused (out of memory).
         """
         commands = [*(verb.command() for verb in verbs), *extra]
@@ -194,7 +202,7 @@ class Store(_Common):
             again = [i for i, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
             for i, answer in zip(again, self._send([commands[i] for i in again]), strict=True):
                 answers[i] = answer
-        return _decode(verbs, answers)
+        return _decode(verbs, answers, spare=spare)
 
     def _send(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
         self.commands += len(commands)
@@ -248,7 +256,9 @@ class AsyncStore(_Common):
         """Carry out one verb."""
         return cast("T", (await self.calls([verb]))[0])
 
-    async def calls(self, verbs: Sequence[Verb[Any]], *, extra: Sequence[tuple[Any, ...]] = ()) -> list[Any]:
+    async def calls(
+        self, verbs: Sequence[Verb[Any]], *, extra: Sequence[tuple[Any, ...]] = (), spare: bool = False
+    ) -> list[Any]:
         """See ``Store.calls``."""
         commands = [*(verb.command() for verb in verbs), *extra]
         answers = await self._send(commands)
@@ -257,7 +267,7 @@ class AsyncStore(_Common):
             again = [i for i, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
             for i, answer in zip(again, await self._send([commands[i] for i in again]), strict=True):
                 answers[i] = answer
-        return _decode(verbs, answers)
+        return _decode(verbs, answers, spare=spare)
 
     async def _send(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
         self.commands += len(commands)
@@ -271,13 +281,17 @@ class AsyncStore(_Common):
             await self.redis.aclose()
 
 
-def _decode(verbs: Sequence[Verb[Any]], answers: list[Any]) -> list[Any]:
-    for answer in answers:
+def _decode(verbs: Sequence[Verb[Any]], answers: list[Any], *, spare: bool) -> list[Any]:
+    plain = len(verbs)
+    for at, answer in enumerate(answers):
         if isinstance(answer, Exception):
-            raise answer
-    return [verb.decode(answer) for verb, answer in zip(verbs, answers, strict=False)] + answers[len(verbs) :]
+            if not (spare and at >= plain and is_out_of_memory(answer)):
+                raise answer
+            answers[at] = None
+    return [verb.decode(answer) for verb, answer in zip(verbs, answers, strict=False)] + answers[plain:]
 
 
 def is_out_of_memory(error: Exception) -> bool:
     """Did Redis refuse for want of memory (``maxmemory``, noeviction)?"""
-    return isinstance(error, ResponseError) and "OOM" in str(error)
+    # of a plain command the client makes a class of its own, of one inside a script it does not
+    return isinstance(error, OutOfMemoryError) or (isinstance(error, ResponseError) and "OOM" in str(error))

@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterable
 
 import msgspec
-from redis.exceptions import ResponseError
 
 from node.errors import DiskError, StoreError
 from node.rules.entry import Lease
@@ -25,7 +24,7 @@ from node.rules.sitemap import Named
 from node.settings import Settings
 from node.store import keys
 from node.store.archive import ArchiveWriter
-from node.store.connection import GRACE_MS, LOST, AsyncStore, is_out_of_memory
+from node.store.connection import GRACE_MS, LOST, READ_RUN_ID, AsyncStore
 from node.store.exclusions import READ_VERSIONS, Exclusions, Versions
 from node.store.fetchlog import FetchLog
 from node.store.frontier import Frontier, Group, Kind, Settlement
@@ -45,6 +44,7 @@ from node.work.wire import new_client
 _log = logging.getLogger(__name__)
 
 BEAT_S = 1.0
+SETTLE_BATCH = 200
 DRAIN_S = 10.0
 """Visits get this long to end after a stop; what is left returns to the frontier."""
 LEASE_AGAIN_S, LEASE_IDLE_S = 0.05, 0.25
@@ -112,6 +112,7 @@ class Fetcher:
         self._visits: set[asyncio.Task[None]] = set()
         self._settling = asyncio.Lock()
         self._settlements: list[Settlement] = []
+        self._marks: dict[str, int] = {}
         self._found: list[tuple[str, int]] = []
         self._sitemaps: list[Named] = []
         self._wake = asyncio.Event()
@@ -167,7 +168,7 @@ class Fetcher:
             await self.store.call(
                 self.frontier.beat(self.store.now_ms(), self.number, self.instance, leave=True)
             )
-            await self.store.calls([], extra=[*self._tallies(), ("HDEL", keys.PROCS, self._name)])
+            await self.store.calls([], extra=[*self._tallies(), ("HDEL", keys.PROCS, self._name)], spare=True)
         await self.archive.close()
         self.log.close()
         await self.client.close()
@@ -203,17 +204,22 @@ class Fetcher:
         )
         tallies = self._tallies()
         try:
-            lanes, excluded, scope, *_ = await self.store.calls(
+            lanes, excluded, scope, run_id, _, *tallied = await self.store.calls(
                 [self.frontier.beat(sent_ms, self.number, self.instance)],
                 extra=[
                     *READ_VERSIONS,
+                    READ_RUN_ID,
                     ("HSET", keys.PROCS, self._name, msgspec.json.encode(report)),
                     *tallies,
                 ],
+                spare=True,
             )
         except LOST:
             self.tally.put_back(tallies)
             raise
+        self.tally.put_back([each for each, done in zip(tallies, tallied, strict=True) if done is None])
+        if (run_id or b"").decode() != self.store.run_id:
+            await self.store.begin()  # another process met a new Redis first
         self.lanes = lanes
         self._may_send_until_ms = sent_ms + GRACE_MS
         outdated = self.versions.outdated((excluded, scope))
@@ -343,12 +349,15 @@ class Fetcher:
             self.offering.sitemaps(sitemaps, self.store.now_ms(), groups)
             if groups:
                 await self._offer(groups.values())
-            for start in range(0, len(batch), 200):
-                part = batch[start : start + 200]
+            for start in range(0, len(batch), SETTLE_BATCH):
+                part = batch[start : start + SETTLE_BATCH]
+                # What was on disk a round ago is settled once this round is: a mark says no more.
+                done = self._marks if start + SETTLE_BATCH >= len(batch) else {}
                 answer = await self.store.call(
-                    self.frontier.settle(self.store.now_ms(), part, marks, random.random())
+                    self.frontier.settle(self.store.now_ms(), part, done, random.random())
                 )
                 self.tally.add("settled_stale", answer.count("0"))
+            self._marks = marks
         except (*LOST, DiskError):
             # a repeated settle is refused as stale where it was carried out before
             self._settlements[:0] = batch
@@ -358,11 +367,11 @@ class Fetcher:
 
     async def _offer(self, groups: Iterable[Group]) -> None:
         try:
-            await self.store.call(self.frontier.offer(self.store.now_ms(), groups))
-        except ResponseError as error:
-            if not is_out_of_memory(error):
-                raise
-            self.tally.add("drop:out_of_memory", sum(len(group.entries) for group in groups))
+            offered = await self.store.call(self.frontier.offer(self.store.now_ms(), groups))
+        except LOST:
+            self.offering.forget()
+            raise
+        self.offering.learn(offered, self.store.now_ms())
 
 
 def _token(lease: Lease) -> str:

@@ -186,14 +186,19 @@ class LocalNode:
         if cpu_s < self._redis_cpu_booked:
             self._redis_cpu_booked = 0.0
         cpu_ms = round(1000 * (cpu_s - self._redis_cpu_booked))
-        self.store.calls(
+        own = self._own.take()
+        booked, _, *tallied = self.store.calls(
             [],
             extra=[
                 ("HINCRBY", keys.TALLY, "active_ms", passed_ms),
                 ("HINCRBY", keys.TALLY, "cpu_ms:redis", cpu_ms),
-                *self._own.take(),
+                *own,
             ],
+            spare=True,
         )
+        self._own.put_back([each for each, done in zip(own, tallied, strict=True) if done is None])
+        if booked is None:  # no memory for it now: booked with the next
+            return
         self._booked_s = now
         self._redis_cpu_booked = cpu_s
 

@@ -90,7 +90,9 @@ class Parser:
 
     def _leave(self) -> None:
         try:
-            self.store.calls([], extra=[*self._tallies(), ("HDEL", keys.PROCS, f"parser.{self.number}")])
+            self.store.calls(
+                [], extra=[*self._tallies(), ("HDEL", keys.PROCS, f"parser.{self.number}")], spare=True
+            )
         except LOST:
             return
         finally:
@@ -114,7 +116,7 @@ class Parser:
         )
         tallies = self._tallies()
         try:
-            excluded, scope, claimed, *_ = self.store.calls(
+            excluded, scope, claimed, _, *tallied = self.store.calls(
                 [],
                 extra=[
                     *READ_VERSIONS,
@@ -126,10 +128,12 @@ class Parser:
                     ("HSET", keys.PROCS, f"parser.{self.number}", msgspec.json.encode(report)),
                     *tallies,
                 ],
+                spare=True,
             )
         except LOST:
             self.tally.put_back(tallies)
             raise
+        self.tally.put_back([each for each, done in zip(tallies, tallied, strict=True) if done is None])
         outdated = self.versions.outdated((excluded, scope))
         lists = self.store.calls([], extra=list(outdated.values())) if outdated else []
         self.offering.take_lists(dict(zip(outdated, lists, strict=True)))

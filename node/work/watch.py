@@ -230,18 +230,21 @@ class Watch:
             "advice": advice.words(window),
         }
         report = Report(os.getpid(), self.store.now_ms(), rss_mb=rss_bytes() // 1_000_000)
-        self.store.calls(
+        tallies = self.tally.take()
+        _, _, *tallied = self.store.calls(
             [],
             extra=[
                 ("HSET", keys.CONTROL, *(part for pair in control.items() for part in pair)),
                 ("HSET", keys.PROCS, "watch", msgspec.json.encode(report)),
-                *self.tally.take(),
+                *tallies,
             ],
+            spare=True,
         )
+        self.tally.put_back([each for each, done in zip(tallies, tallied, strict=True) if done is None])
 
     def _leave(self) -> None:
         try:
-            self.store.calls([], extra=[*self.tally.take(), ("HDEL", keys.PROCS, "watch")])
+            self.store.calls([], extra=[*self.tally.take(), ("HDEL", keys.PROCS, "watch")], spare=True)
         except LOST:
             return
         finally:
