@@ -8,28 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
-PAUSED_SHARE = 0.5
-BLOCKED_SHARE = 0.1
-"""A stage blocked for this share of its time has another one to thank for it."""
-IDLE_SHARE = 0.5
+from node.rules.pressure import TABLE, Reason, Stage, Waits
+
 LAG_HIGH_MS = 100.0
-
-
-class Stage(StrEnum):
-    """What sets the pace."""
-
-    OPERATOR = "operator"
-    LIMIT = "limit"
-    POLITENESS = "politeness"
-    FETCHERS = "fetchers"
-    PARSERS = "parsers"
-    DISK = "disk"
-    STORE = "redis"
-    GATEWAY = "gateway"
-    STARTING = "starting"
-
+"""A fetcher that waits for work while its event loop runs this late is not held up by politeness."""
 
 WORDS = {
     Stage.OPERATOR: "the operator: the crawl is paused",
@@ -40,6 +23,7 @@ WORDS = {
     Stage.DISK: "the disk: fetching waits for room or for writes",
     Stage.STORE: "Redis: the processes wait for its answers",
     Stage.GATEWAY: "the gateway: calls to it are limited",
+    Stage.LINE: "our own line or resolver: nobody can be reached; it is tried again now and then",
     Stage.STARTING: "nothing yet: too little has happened to tell",
 }
 
@@ -93,29 +77,25 @@ def advise(window: Window) -> Advice:
 
 
 def _stage(window: Window) -> Stage:
-    up = window.fetchers_up_ms
-    if up <= 0 or window.parsers_up_ms <= 0:
+    if window.fetchers_up_ms <= 0 or window.parsers_up_ms <= 0:
         return Stage.STARTING
-    share = {reason: waited / up for reason, waited in window.fetchers_waited_ms.items()}
-
-    def of(*reasons: str) -> float:
-        return sum(share.get(reason, 0.0) for reason in reasons)
-
-    if of("paused", "stopping") > PAUSED_SHARE:
-        return Stage.OPERATOR
-    if of("disk_low", "disk_slow") > BLOCKED_SHARE:
-        return Stage.DISK
-    if of("no_store") > BLOCKED_SHARE or window.parsers_store_ms / window.parsers_up_ms > IDLE_SHARE:
-        return Stage.STORE
-    if of("gateway") > BLOCKED_SHARE:
-        return Stage.GATEWAY
-    if of("spool_full") > BLOCKED_SHARE:
-        return Stage.PARSERS
-    if of("pages_reached") > BLOCKED_SHARE:
-        return Stage.LIMIT
-    if of("no_work", "no_lanes") > IDLE_SHARE and window.worst_lag_ms < LAG_HIGH_MS:
-        return Stage.POLITENESS
+    waited: dict[tuple[Stage, float], float] = {}  # in the table's order
+    for reason, row in TABLE.items():
+        under = row.by, row.share
+        waited[under] = waited.get(under, 0.0) + _share(window, reason)
+    for (stage, enough), share in waited.items():
+        late = stage is Stage.POLITENESS and window.worst_lag_ms >= LAG_HIGH_MS
+        if share > enough and not late:
+            return stage
     return Stage.FETCHERS
+
+
+def _share(window: Window, reason: Reason) -> float:
+    """The share of their time that those who wait for ``reason`` spent so."""
+    if TABLE[reason].waits is not Waits.PARSER:
+        return window.fetchers_waited_ms.get(reason, 0) / window.fetchers_up_ms
+    waited = {Reason.STORE: window.parsers_store_ms, Reason.NO_PAGES: window.parsers_idle_ms}
+    return waited.get(reason, 0) / window.parsers_up_ms
 
 
 def _fitting_fetchers(window: Window) -> int:
@@ -123,7 +103,7 @@ def _fitting_fetchers(window: Window) -> int:
 
     A process's capacity is what it did per time it was not waiting.
     """
-    waited = sum(window.fetchers_waited_ms.get(reason, 0) for reason in ("spool_full", "no_work"))
+    waited = sum(window.fetchers_waited_ms.get(reason, 0) for reason in (Reason.SPOOL_FULL, Reason.NO_WORK))
     fetching_ms = max(1, window.fetchers_up_ms - waited)
     parsing_ms = max(1, window.parsers_up_ms - window.parsers_idle_ms)
     total = window.fetchers + window.parsers

@@ -15,6 +15,7 @@ import msgspec
 
 from node import settings as settings_of
 from node.errors import DiskError, InputError, MilliardeError, StoreError
+from node.rules.pressure import HOLDING
 from node.rules.seeds import Junk, Seed
 from node.settings import Settings
 from node.store import index, keys
@@ -23,7 +24,7 @@ from node.store.frontier import Frontier
 from node.store.snapshot import Snapshot
 from node.work import seed, summary
 from node.work.local import TICK_S, LocalNode, data_lock
-from node.work.progress import Progress, show_summary
+from node.work.progress import WORDS, Progress, show_summary
 from node.work.recovery import take_over_absent
 from node.work.redis_server import socket_path
 from node.work.summary import human_bytes
@@ -272,8 +273,9 @@ class _Crawl:
         if look.control.get("pause"):
             self.progress.note = f"paused: {look.control['pause']}"
             return None
-        if any(report.waiting == "disk_low" for report in look.procs.values()):
-            self.progress.note = f"waiting for room on the disk of {self.settings.data}"
+        held = {report.waiting for report in look.procs.values()} & HOLDING
+        if held:
+            self.progress.note = " and ".join(WORDS[reason] for reason in sorted(held))
             return None
         self.progress.note = ""
         last_work_ms = max(begun_ms, look.count("last_lease"))

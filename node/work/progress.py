@@ -12,25 +12,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from node.rules.pressure import TABLE
 from node.store.snapshot import Snapshot
 from node.work.summary import human_bytes, human_seconds, lines
 
 LINE_EVERY_S = 10.0
 RATE_OVER_S = 10.0
-WORDS = {
-    "": "working",
-    "busy": "at its limit",
-    "disk_low": "the disk is nearly full",
-    "gateway": "waiting for its turn at the gateway",
-    "no_lanes": "waiting for its share of domains",
-    "no_pages": "no page to parse",
-    "no_store": "Redis is away",
-    "no_work": "no domain is due",
-    "pages_reached": "enough pages are under way",
-    "paused": "paused",
-    "spool_full": "the parsers are behind",
-    "stopping": "stopping",
-}
+WORDS: dict[str, str] = {"": "working"} | {reason: row.words for reason, row in TABLE.items()}
 """What a process says it waits for -> for people."""
 GOOD = frozenset(
     {"page", "sitemap", "redirected", "redirected_away", "redirect_to_seen", "unwanted_type", "no_content"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from node.rules.advice import WORDS, Stage, Window, advise
+from node.rules.advice import WORDS, Window, advise
+from node.rules.pressure import Stage
 
 
 def window(**changes: object) -> Window:
@@ -34,6 +35,7 @@ def window(**changes: object) -> Window:
         ({"fetchers_waited_ms": {"no_store": 20_000}}, Stage.STORE),
         ({"parsers_store_ms": 40_000}, Stage.STORE),
         ({"fetchers_waited_ms": {"gateway": 40_000}}, Stage.GATEWAY),
+        ({"fetchers_waited_ms": {"line_down": 40_000, "no_work": 50_000}}, Stage.LINE),
         ({"fetchers_waited_ms": {"pages_reached": 20_000}}, Stage.LIMIT),
         ({"fetchers_up_ms": 0}, Stage.STARTING),
     ],
