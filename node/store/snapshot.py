@@ -25,6 +25,26 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 )
 
 
+TOLD_DOMAINS = 20
+"""Most domains told by name: by a fetcher in its report, and in the metrics."""
+
+
+class Troubled(msgspec.Struct, array_like=True, frozen=True):
+    """A domain that gives its fetcher trouble, counted since it first did."""
+
+    domain: str
+    visits: int
+    """Those in which something was sent."""
+    throttled: int
+    """Visits that told us to slow down: 429, 503, timeouts, challenges."""
+    unanswered: int
+    """Visits in which nothing answered."""
+    retries: int
+    """Visits that were second or third tries."""
+    last: str
+    """The latest outcome that was trouble."""
+
+
 class Report(msgspec.Struct, omit_defaults=True):
     """What a process says of itself once a second (field of the hash ``procs``)."""
 
@@ -40,6 +60,10 @@ class Report(msgspec.Struct, omit_defaults=True):
     """Why it takes no (more) work: spool_full, paused, disk_low, no_work, ..."""
     rss_mb: int = 0
     restarts: int = 0
+    oldest_ms: int = 0
+    """Age of the oldest visit in flight."""
+    worst: list[Troubled] = []
+    """The domains that give it the most trouble, at most ``TOLD_DOMAINS``, worst first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +91,12 @@ class Snapshot:
     @property
     def pages(self) -> int:
         return self.count("pages")
+
+    @property
+    def retry_share(self) -> float:
+        """Retries, as a share of all tries."""
+        retries = self.count("retries")
+        return retries / max(1, retries + self.count("first_tries"))
 
     @property
     def dropped(self) -> dict[str, int]:

@@ -38,6 +38,7 @@ from node.work.record import DiskRecorder
 from node.work.recovery import fetcher_prefix, recover_archive
 from node.work.robots import Robots
 from node.work.sitemaps import Sitemaps
+from node.work.trouble import Troubles
 from node.work.visit import Visited, Visitor
 from node.work.wire import new_client
 
@@ -70,6 +71,7 @@ class Fetcher:
         self.exclusions = Exclusions()
         self.versions = Versions()
         self.lag = Lag()
+        self.troubles = Troubles(self.frontier.base_delay_ms)
         name = f"f{number:02d}"
         self._prefix = fetcher_prefix(settings, number)
         self.archive = ArchiveWriter(
@@ -109,6 +111,8 @@ class Fetcher:
         self.waiting = ""
         self._may_send_until_ms = 0
         self._generations: dict[str, int] = {}
+        self._begun_ms: dict[str, int] = {}
+        """Visits in flight, the oldest first, and when they were leased."""
         self._visits: set[asyncio.Task[None]] = set()
         self._settling = asyncio.Lock()
         self._settlements: list[Settlement] = []
@@ -201,6 +205,8 @@ class Fetcher:
             lag_ms=round(self._lag_ms, 1),
             waiting=self.waiting,
             rss_mb=rss_bytes() // 1_000_000,
+            oldest_ms=max(0, sent_ms - next(iter(self._begun_ms.values()), sent_ms)),
+            worst=self.troubles.worst(),
         )
         tallies = self._tallies()
         try:
@@ -285,8 +291,11 @@ class Fetcher:
             self.frontier.lease(self.store.now_ms(), self.tag, self.lanes, want, self._start % 64)
         )
         self.waiting = leased.reason or ("" if leased.leases else "no_work")
+        if leased.reason:
+            self.tally.add(f"refused:fetchers:{leased.reason}")
         for lease in leased.leases:
             self._generations[_token(lease)] = generation
+            self._begun_ms[_token(lease)] = leased.now_ms
             task = asyncio.create_task(self._serve(lease))
             self._visits.add(task)
             task.add_done_callback(self._visits.discard)
@@ -318,6 +327,7 @@ class Fetcher:
             visited = Visited(Settlement(lease, Kind.DONE, Outcome.LOCAL_ERROR, Signal.NONE, sent=True))
         finally:
             self._generations.pop(token, None)
+            self._begun_ms.pop(token, None)
         self._settlements.append(visited.settlement)
         self._found += visited.found
         self._sitemaps += visited.sitemaps
@@ -357,6 +367,9 @@ class Fetcher:
                     self.frontier.settle(self.store.now_ms(), part, done, random.random())
                 )
                 self.tally.add("settled_stale", answer.count("0"))
+                for each, settled in zip(part, answer, strict=True):
+                    if settled != "0":
+                        self.troubles.note(each)
             self._marks = marks
         except (*LOST, DiskError):
             # a repeated settle is refused as stale where it was carried out before
