@@ -44,6 +44,7 @@ def _arguments() -> argparse.Namespace:
         "--ca", choices=("rsa", "ec", "mixed"), default="mixed", help="kind of certificate chains"
     )
     parser.add_argument("--https-port", type=int, default=0, help="0 means any free one")
+    parser.add_argument("--address", default="127.0.0.1", help="where to listen (default: %(default)s)")
     parser.add_argument("--http-port", type=int, default=0, help="0 means any free one")
     return parser.parse_args()
 
@@ -76,7 +77,7 @@ async def _run(arguments: argparse.Namespace) -> None:
     authority = Authority(arguments.tls_dir or folder / "tls", arguments.ca)
     log_path = folder / "access.log"
     log = AccessLog(log_path)
-    server = Server(OrdinaryWeb(shape), authority, log)
+    server = Server(OrdinaryWeb(shape), authority, log, arguments.address)
     stop = _told_to_stop()
     await server.start(arguments.https_port, arguments.http_port)
     seeds, ordinary_seeds = _write_seeds(folder, shape)

@@ -25,7 +25,7 @@ closed:
 
 | key | what |
 |---|---|
-| `https_port`, `http_port` | where it listens on 127.0.0.1 |
+| `https_port`, `http_port` | where it listens (on 127.0.0.1, unless `--address` names another) |
 | `connect_to` | how to get there, as for curl's `--connect-to`; the first entry that matches counts |
 | `ca` | PEM file with the root certificates to trust |
 | `seeds` | seed file: the misbehaving domains, then all ordinary ones |
@@ -79,6 +79,7 @@ a request has a line too, with `method` null: refused certificates and silent po
 _FIELD_NOTES = {
     "t_ms": "CLOCK_BOOTTIME in ms: the request had arrived (without one: the connection was accepted)",
     "conn": "number of the connection",
+    "peer": "the address that it came from",
     "host": "from the Host header; without request the SNI name, or the domain whose own port it is",
     "sni": "the name asked for in TLS",
     "path": "the request target, query included",

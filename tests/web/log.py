@@ -23,6 +23,8 @@ class Entry:
     """Number of the connection; two requests with the same number shared it."""
     scheme: str
     port: int
+    peer: str | None = None
+    """The address that the connection came from."""
     host: str | None = None
     """From the Host header, lower case, without port; for a connection without request the SNI name."""
     sni: str | None = None

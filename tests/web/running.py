@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -26,7 +27,8 @@ class MiniWeb:
     """Starts ``python -m tests.web`` (in a session of its own) and waits until it listens.
 
     ``folder`` receives seed files, the access log and, unless ``tls_dir`` names a shared folder,
-    the certificates. Raises ``RuntimeError`` with what the process said where it doesn't start.
+    the certificates. ``inside`` is a command that runs another (``ip netns exec NAME``), for a web that
+    is not on loopback but at ``address``. Raises ``RuntimeError`` with what the process said where it doesn't start.
     """
 
     def __init__(
@@ -39,10 +41,13 @@ class MiniWeb:
         mean_bytes: int = MEAN_PAGE_BYTES,
         ca: ChainKind = "mixed",
         tls_dir: Path | None = None,
+        address: str = "127.0.0.1",
+        inside: Sequence[str] = (),
     ) -> None:
         self.shape = Shape(seed, domains, pages_per_domain, mean_bytes)
         self._folder = folder
         self._command = [
+            *inside,
             *(
                 sys.executable,
                 "-m",
@@ -53,7 +58,7 @@ class MiniWeb:
                 str(tls_dir or folder / "tls"),
             ),
             *("--domains", str(domains), "--seed", str(seed), "--pages-per-domain", str(pages_per_domain)),
-            *("--mean-bytes", str(mean_bytes), "--ca", ca),
+            *("--mean-bytes", str(mean_bytes), "--ca", ca, "--address", address),
         ]
         self._process: subprocess.Popen[bytes] | None = None
         self.https_port = self.http_port = 0

@@ -35,10 +35,13 @@ _Talk = Callable[[socket.socket, Entry], Awaitable[None]]
 
 
 class Server:
-    """One miniature web on loopback. Ports are known after ``start``."""
+    """One miniature web at one address, by default loopback's. Ports are known after ``start``."""
 
-    def __init__(self, web: OrdinaryWeb, authority: Authority, log: AccessLog) -> None:
+    def __init__(
+        self, web: OrdinaryWeb, authority: Authority, log: AccessLog, address: str = "127.0.0.1"
+    ) -> None:
         self._web = web
+        self._address = address
         self._authority = authority
         self._log = log
         self._contexts: OrderedDict[str, ssl.SSLContext] = OrderedDict()
@@ -81,15 +84,16 @@ class Server:
             case _:
                 # Bound but not listening: connections are refused, and nobody else can take the port.
                 closed = socket.socket()
-                closed.bind(("127.0.0.1", 0))
+                closed.bind((self._address, 0))
                 self._sockets.append(closed)
                 return int(closed.getsockname()[1])
 
     @property
     def connect_to(self) -> list[str]:
         """curl's ``--connect-to`` entries for this web; the first that matches counts."""
-        special = [f"{name}:{port}:127.0.0.1:{real}" for (name, port), real in self._special_ports.items()]
-        return [*special, f":443:127.0.0.1:{self.https_port}", f":80:127.0.0.1:{self.http_port}"]
+        at = self._address
+        special = [f"{name}:{port}:{at}:{real}" for (name, port), real in self._special_ports.items()]
+        return [*special, f":443:{at}:{self.https_port}", f":80:{at}:{self.http_port}"]
 
     async def stop(self) -> None:
         """Close everything; answers under way are broken off, and logged."""
@@ -104,7 +108,7 @@ class Server:
     def _open(self, scheme: str, talk: _Talk, port: int = 0) -> int:
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", port))
+        listener.bind((self._address, port))
         listener.listen(_BACKLOG)
         listener.setblocking(False)
         self._sockets.append(listener)
@@ -121,14 +125,14 @@ class Server:
         port = listener.getsockname()[1]
         while True:
             try:
-                connection, _ = await loop.sock_accept(listener)
+                connection, (peer, *_) = await loop.sock_accept(listener)
             except OSError:  # out of file descriptors, or the client was gone again
                 await asyncio.sleep(_ACCEPT_RETRY_SECONDS)
                 continue
             # asyncio does this for its own sockets; without it, TLS answers wait for the peer's delayed ACK.
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._connections += 1
-            first = Entry(t_ms=now_ms(), conn=self._connections, scheme=scheme, port=port)
+            first = Entry(t_ms=now_ms(), conn=self._connections, scheme=scheme, port=port, peer=peer)
             self._spawn(self._guard(connection, first, talk))
 
     async def _guard(self, connection: socket.socket, first: Entry, talk: _Talk) -> None:
@@ -190,7 +194,13 @@ class Server:
                 return
             if entry.method is not None:
                 entry = Entry(
-                    first.t_ms, first.conn, first.scheme, first.port, sni=first.sni, resumed=first.resumed
+                    first.t_ms,
+                    first.conn,
+                    first.scheme,
+                    first.port,
+                    first.peer,
+                    sni=first.sni,
+                    resumed=first.resumed,
                 )
             keep = await self._exchange(request, writer, entry)
 
