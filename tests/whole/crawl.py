@@ -87,11 +87,20 @@ def children(pid: int) -> dict[int, str]:
 class Crawl:
     """One crawl in ``out``, started as often as a test likes. As a context it leaves no process behind.
 
-    ``words``: arguments of ``milliarde crawl`` besides ``--out`` and the way to ``web``.
+    ``words``: arguments of ``milliarde crawl`` besides ``--out`` and the way to ``web``; ``inside``: a
+    command that runs another elsewhere and becomes it (``ip netns exec NAME``).
     """
 
-    def __init__(self, out: Path, web: Web | None, *words: str | Path, settings: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        out: Path,
+        web: Web | None,
+        *words: str | Path,
+        settings: Sequence[str] = (),
+        inside: Sequence[str] = (),
+    ) -> None:
         self.out = out
+        self.inside = inside
         self.words = ["--out", str(out), *map(str, words)]
         for each in settings:
             self.words += ["--set", each]
@@ -119,7 +128,7 @@ class Crawl:
         with self._talk.open("ab") as talk:
             self._said_from = talk.tell()
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "node", "crawl", *self.words],
+                [*self.inside, sys.executable, "-m", "node", "crawl", *self.words],
                 env=_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=talk,
