@@ -12,11 +12,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from node import __version__
 from node.store import check as checking
 from node.store import snapshot
 from node.store.connection import Store
 from node.store.snapshot import Snapshot
 from node.work.operate import DomainState, Inspection, Taken
+from node.work.room import room
 from node.work.seed import SeedReport
 from node.work.summary import CPU_ROLES, human_bytes, human_seconds
 
@@ -52,6 +54,7 @@ def status(store: Store, *, as_json: bool) -> None:
     """How a node stands, from one look at its counters."""
     look = snapshot.take(store)
     cpu = {role: look.tally.get(f"cpu_ms:{role}", 0) / 1000 for role in CPU_ROLES}
+    free = room(store.settings)
     if as_json:
         _json(
             {
@@ -75,6 +78,9 @@ def status(store: Store, *, as_json: bool) -> None:
                     "maxmemory": int(look.redis["maxmemory"]),
                 },
                 "gateway": _gateway(look) or None,
+                "version": __version__,
+                "pages_per_s": _pages_per_s(look),
+                "disk": free,
             }
         )
         return
@@ -82,7 +88,7 @@ def status(store: Store, *, as_json: bool) -> None:
     rows = [
         ("state", _state(look)),
         ("pace set by", look.control.get("advice", "") if look.procs else ""),
-        ("pages", f"{look.pages:,}"),
+        ("pages", f"{look.pages:,}, {_pages_per_s(look):,.1f} a second"),
         ("received", human_bytes(look.tally.get("bytes", 0))),
         ("time", human_seconds(look.tally.get("active_ms", 0) / 1000)),
         ("frontier", f"{look.count('queued'):,} queued, {look.count('leased'):,} leased"),
@@ -93,12 +99,18 @@ def status(store: Store, *, as_json: bool) -> None:
         ("processes", f"{len(look.procs)}; waiting: {', '.join(waits) or 'none'}"),
         ("gateway", _gateway_words(look)),
         ("Redis", human_bytes(float(look.redis.get("used_memory", 0)))),
+        ("disk", f"{human_bytes(free.free_bytes)} free of {human_bytes(free.total_bytes)}"),
     ]
     if look.ledger_gap:
         rows.append(("ledger", f"does not add up: {look.ledger_gap} URLs ('milliarde check' finds them)"))
     if look.dead_letters:
         rows.append(("dead letters", f"{look.dead_letters:,}"))
     _pairs((label, text) for label, text in rows if text)
+
+
+def _pages_per_s(look: Snapshot) -> float:
+    """As the watch has it; nothing is stored where it doesn't run."""
+    return float(look.control.get("pages_per_s", 0)) if "watch" in look.procs else 0.0
 
 
 def _gateway(look: Snapshot) -> dict[str, object]:

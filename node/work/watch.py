@@ -122,6 +122,12 @@ class Advisor:
         window = _window(self._looks[0][1], look)
         return advise(window), window
 
+    @property
+    def pages_per_s(self) -> float:
+        """Stored pages per second, over the stretch that was judged last."""
+        (began, first), (ended, last) = self._looks[0], self._looks[-1]
+        return (last.pages - first.pages) / (ended - began) if ended > began else 0.0
+
 
 def _window(before: Snapshot, after: Snapshot) -> Window:
     def grown(name: str) -> int:
@@ -228,6 +234,7 @@ class Watch:
             "metrics_port": str(self.port),
             "pace": advice.stage.value,
             "advice": advice.words(window),
+            "pages_per_s": f"{self._advisor.pages_per_s:.1f}",
         }
         report = Report(os.getpid(), self.store.now_ms(), rss_mb=rss_bytes() // 1_000_000)
         tallies = self.tally.take()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from node import __version__
 from tests.web.log import now_ms
 from tests.web.running import MiniWeb
 from tests.web.shape import domain_name, traits
@@ -62,6 +63,9 @@ def test_pause_resume_drain(web: MiniWeb, tmp_path: Path) -> None:
         running = crawl.status()
         assert running["ledger"]["admitted"] > DOMAINS
         assert running["ledger_gap"] == 0
+        assert running["version"] == __version__
+        assert 0 < running["disk"]["free_bytes"] <= running["disk"]["total_bytes"]
+        until(lambda: crawl.status()["pages_per_s"] > 0, "the watch tells how fast it goes")
 
         crawl.command("pause", "--reason", "window cleaning")
         before = quiet(crawl, web)
