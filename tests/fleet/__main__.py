@@ -41,7 +41,8 @@ def main() -> None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # also while booting: the boxes are ended
         began = time.monotonic()
         with Fleet(arguments.dir, arguments.boxes, disk_mb=arguments.disk_mb) as fleet:
-            print(f"{arguments.boxes} boxes are up after {time.monotonic() - began:.1f} s; each has {DISK}")
+            took = time.monotonic() - began
+            print(f"the fleet is up: {arguments.boxes} boxes after {took:.1f} s; each has {DISK}")
             print(f"in: ip netns exec {fleet.control} ssh -F {fleet.folder}/ssh_config box1")
             print(
                 f"ansible: ip netns exec {fleet.control} ansible-playbook -i {fleet.folder}/inventory.ini ..."

@@ -20,6 +20,19 @@ DISK = "/dev/nvme1n1"
 """What a box's own empty disk is called inside it, as an instance store would be."""
 _FILLING = "filling-that-a-test-made"
 
+_FILL = """
+import os, sys
+path, leave, step = sys.argv[1], int(sys.argv[2]), 1 << 26
+file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+while step:
+    size, disk = os.fstat(file).st_size, os.fstatvfs(file)
+    try:
+        if disk.f_bavail * disk.f_frsize < leave + step:
+            raise OSError
+        os.posix_fallocate(file, size, step)
+    except OSError:
+        step //= 2
+"""
 _LAUNCH = r"""
 folders=$1; shift
 for folder in $folders; do echo $$ >"$folder/cgroup.procs" || exit 1; done
@@ -182,12 +195,8 @@ class Box:
         self._network.link(self.number, up=up)
 
     def fill(self, folder: str, *, leave_bytes: int = 0) -> None:
-        """Fill the disk that ``folder`` is on, up to the last ``leave_bytes``."""
-        file = f"{folder}/{_FILLING}"
-        size = f"$(( $(df --output=avail -B1 {folder} | tail -n 1) - {leave_bytes} ))"
-        self.ssh(f"size={size}; [ $size -le 0 ] || fallocate -l $size {file}")
-        if leave_bytes == 0:
-            self.ssh(f"dd if=/dev/zero of={file} oflag=append conv=notrunc bs=64K 2>/dev/null; true")
+        """Fill the disk that ``folder`` is on, all but the last ``leave_bytes``."""
+        self.ssh(f"python3 -c '{_FILL}' {folder}/{_FILLING} {leave_bytes}")
 
     def free(self, folder: str) -> None:
         """Take away what ``fill`` put there."""
