@@ -92,6 +92,22 @@ need_nginx() {
   fi
 }
 
+# need_boxes: what tests/fleet makes machines in a box with, and what those are made from (a bootstrapped Debian, kept
+# in /var/cache/milliarde-fleet). Only root can have them.
+need_boxes() {
+  [[ $EUID == 0 ]] || return 0
+  local program missing=()
+  for program in debootstrap systemd-nspawn nft ip ssh losetup; do
+    command -v "$program" >/dev/null || missing+=("$program")
+  done
+  if ((${#missing[@]})); then
+    { may_install && step "installing what makes boxes (${missing[*]})" \
+      apt_install debootstrap systemd-container nftables iproute2 openssh-client mount; } \
+      || say "no ${missing[*]}: the tests of a fleet will say so"
+  fi
+  step "making what boxes are made from" "$VENV/bin/python" -m tests.fleet base || say "no boxes: the tests will say so"
+}
+
 # need_documentation: trees of real pages that tests read and crawl (tests/rules/real_pages.py,
 # tests/whole/documentation.py). MILLIARDE_REAL_PAGES=all wants more of them, 670 MB in all.
 need_documentation() {

@@ -17,7 +17,7 @@ def need_root_and(*programs: str) -> None:
         pytest.skip("network namespaces need root")
     absent = missing_programs(*programs)
     if absent:
-        missing(f"{', '.join(absent)} not installed (scripts/setup --fleet-test does)")
+        missing(f"{', '.join(absent)} not installed (scripts/test installs it)")
 
 
 def need_boxes() -> None:
