@@ -24,6 +24,7 @@ WORDS = {
     Stage.STORE: "Redis: the processes wait for its answers",
     Stage.GATEWAY: "the gateway: calls to it are limited",
     Stage.LINE: "our own line or resolver: nobody can be reached; it is tried again now and then",
+    Stage.FILES: "open files: a fetcher may have no more of them (ulimit -n, LimitNOFILE)",
     Stage.STARTING: "nothing yet: too little has happened to tell",
 }
 

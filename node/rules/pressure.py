@@ -8,6 +8,7 @@ does not exist.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -24,8 +25,11 @@ class Reason(StrEnum):
     STOPPING = "stopping"
     LINE_DOWN = "line_down"
     DISK_LOW = "disk_low"
+    DISK_SLOW = "disk_slow"
     NO_STORE = "no_store"
+    STORE_SLOW = "store_slow"
     STORE = "store"
+    NO_FILES = "no_files"
     GATEWAY = "gateway"
     SPOOL_FULL = "spool_full"
     PAGES_REACHED = "pages_reached"
@@ -58,6 +62,7 @@ class Stage(StrEnum):
     STORE = "redis"
     GATEWAY = "gateway"
     LINE = "line"
+    FILES = "files"
     STARTING = "starting"
 
 
@@ -108,11 +113,25 @@ TABLE: dict[Reason, Row] = {
         "there is room again",
         holds=True,
     ),
+    Reason.DISK_SLOW: Row(
+        Waits.FETCHER,
+        Stage.DISK,
+        "the disk is slow",
+        "what waits is written, and writes take less time again",
+        holds=True,
+    ),
     Reason.NO_STORE: Row(
         Waits.FETCHER,
         Stage.STORE,
         "Redis is away",
         "Redis answers",
+    ),
+    Reason.STORE_SLOW: Row(
+        Waits.FETCHER,
+        Stage.STORE,
+        "Redis is slow",
+        "its answers take less time again",
+        holds=True,
     ),
     Reason.STORE: Row(
         Waits.PARSER,
@@ -120,6 +139,12 @@ TABLE: dict[Reason, Row] = {
         "waiting for Redis",
         "Redis answers",
         share=IDLE_SHARE,
+    ),
+    Reason.NO_FILES: Row(
+        Waits.FETCHER,
+        Stage.FILES,
+        "no more files may be open",
+        "a visit ends",
     ),
     Reason.GATEWAY: Row(
         Waits.FETCHER,
@@ -172,6 +197,11 @@ TABLE: dict[Reason, Row] = {
 
 HOLDING = frozenset({reason for reason, row in TABLE.items() if row.holds})
 """While a process waits for one of these, a crawl does not end for want of work."""
+
+
+def foremost(holding: Container[Reason]) -> Reason | None:
+    """Of several reasons that hold at once the one that is told: the first in the table."""
+    return next((reason for reason in TABLE if reason in holding), None)
 
 
 def spool_bound(pages_per_busy_s: float, parsers: int, tolerated_s: float, floor: int) -> int:
