@@ -93,15 +93,26 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--reason", default="", help="kept in the audit file")
     command = add("include", "lift exclusions and bring back what was taken out", _include)
     command.add_argument("names", nargs="+", metavar="DOMAIN")
-    command = add("trim", "take the worst URLs out of a domain's queue, into a file", _trim)
-    command.add_argument("name", metavar="DOMAIN")
-    command.add_argument("--keep", type=int, required=True, metavar="N", help="how many of the best stay")
+    command = add("trim", "take the worst URLs out of domains' queues, into files", _trim)
+    command.add_argument("names", nargs="*", metavar="DOMAIN")
+    command.add_argument("--over", type=_count, metavar="N", help="all domains with more than N URLs waiting")
+    command.add_argument("--largest", type=_count, metavar="K", help="the K domains with the longest queues")
+    command.add_argument(
+        "--keep", type=int, metavar="N", help="how many of the best stay; with --over: its N"
+    )
+    command.add_argument("--dry-run", action="store_true", help="only count what would go")
     command = add("top", "the domains with the longest queues", _top)
     command.add_argument("-n", type=_count, default=20, dest="most")
     command.add_argument("--json", action="store_true")
     command = add("inspect", "all that is known of one domain", _inspect)
     command.add_argument("name", metavar="DOMAIN")
     command.add_argument("--json", action="store_true")
+    command = add("verify", "are the files of a crawl whole? reads every record", _verify, node=False)
+    command.add_argument("paths", type=Path, nargs="+", metavar="DIR", help="or single WARC files")
+    command.add_argument("--jobs", type=_count, metavar="N", help="processes; default: one for each core")
+    command.add_argument("--json", action="store_true")
+    command = add("index", "make DIR/index.cdxj anew from DIR/log and DIR/warc", _index, node=False)
+    command.add_argument("folder", type=Path, metavar="DIR")
     command = add("explain", "why a URL is or isn't crawled, as far as the rules know", _explain)
     command.add_argument("url", nargs="?", metavar="URL")
     command.add_argument("--base", metavar="URL", help="what it is relative to")
@@ -272,13 +283,22 @@ def _include(args: argparse.Namespace) -> int:
 
 
 def _trim(args: argparse.Namespace) -> int:
-    from node.work import operate, show
+    from node.work import show, trimming
 
-    if args.keep < 0:
-        raise InputError("--keep must be 0 or more")
+    if sum((bool(args.names), args.over is not None, args.largest is not None)) != 1:
+        raise InputError("name domains, or give --over N, or --largest K")
+    keep = args.over if args.keep is None else args.keep
+    if keep is None or keep < 0:
+        raise InputError("--keep N says how many URLs of each domain stay, 0 or more")
     with _opened(args) as node:
-        taken = operate.trim(node.store, node.frontier, node.settings, args.name, args.keep)
-    show.taken([taken], "trimmed")
+        if args.names:
+            domains = trimming.named(args.names)
+        elif args.over is not None:
+            domains = trimming.longer_than(node.store, node.frontier, args.over)
+        else:
+            domains = trimming.longest(node.store, node.frontier, args.largest)
+        taken = trimming.trim(node.store, node.frontier, node.settings, domains, keep, dry_run=args.dry_run)
+        show.trimmed(taken, dry_run=args.dry_run)
     return ExitCode.OK
 
 
@@ -295,6 +315,26 @@ def _inspect(args: argparse.Namespace) -> int:
 
     with _opened(args) as node:
         show.inspection(operate.inspect(node.store, node.frontier, args.name), as_json=args.json)
+    return ExitCode.OK
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from node.work import show_files, verify
+
+    found = verify.verify(args.paths, jobs=args.jobs, on_file=show_files.progress())
+    show_files.verified(found, as_json=args.json)
+    return ExitCode.OK if found.sound else ExitCode.CHECK_FAILED
+
+
+def _index(args: argparse.Namespace) -> int:
+    from node.store import index
+    from node.work import show_files
+
+    if not (args.folder / "log").is_dir():
+        raise InputError(f"there is no {args.folder / 'log'}: give the folder of a crawl")
+    show_files.indexed(
+        index.build(args.folder / "log", args.folder / "index.cdxj", warc_folder=args.folder / "warc")
+    )
     return ExitCode.OK
 
 

@@ -97,14 +97,22 @@ def _taken_file(settings: Settings, domain: str, reason: str) -> Path:
     return settings.data / TAKEN / f"{domain}.{reason}.txt"
 
 
-def _take_out(
-    store: Store, frontier: Frontier, settings: Settings, domain: str, *, keep: int, host: str, reason: str
+def take_out(
+    store: Store,
+    frontier: Frontier,
+    settings: Settings,
+    domain: str,
+    *,
+    keep: int,
+    host: str,
+    reason: str,
+    dry_run: bool = False,
 ) -> Taken:
     """First onto the disk, then out of the frontier, so that nothing is lost in between."""
     lane = lane_of(domain)
     shown = store.call(frontier.trim(store.now_ms(), domain, lane, keep, host=host))
-    if not shown:
-        return Taken(domain, 0, None)
+    if not shown or dry_run:
+        return Taken(domain, len(shown), None)
     path = _taken_file(settings, domain, reason)
     written = set(shown)
     _append(path, shown)
@@ -136,7 +144,7 @@ def exclude(
     for name in hosts:
         for domain in _domains_under(store, name):
             host = "" if domain == name or domain.endswith("." + name) else name
-            out.append(_take_out(store, frontier, settings, domain, keep=0, host=host, reason="excluded"))
+            out.append(take_out(store, frontier, settings, domain, keep=0, host=host, reason="excluded"))
     return out
 
 
@@ -180,12 +188,6 @@ def _bring_back(
     return Taken(domain, count, path)
 
 
-def trim(store: Store, frontier: Frontier, settings: Settings, name: str, keep: int) -> Taken:
-    """Keep the ``keep`` best URLs of a domain's queue; the rest goes to a file."""
-    domain = registrable(host_of(name))
-    return _take_out(store, frontier, settings, domain, keep=keep, host="", reason="trimmed")
-
-
 # -- looking
 
 
@@ -224,20 +226,22 @@ def _state(domain: str, packed: bytes, base_ms: int, now_ms: int) -> DomainState
     )
 
 
+def states(store: Store, frontier: Frontier) -> Iterator[DomainState]:
+    """Every domain with state, in no order."""
+    now = store.now_ms()
+    batch: list[str] = []
+    for domain in all_domains(store):
+        batch.append(domain)
+        if len(batch) == BATCH:
+            yield from _states(store, batch, frontier.base_delay_ms, now)
+            batch = []
+    yield from _states(store, batch, frontier.base_delay_ms, now)
+
+
 def top(store: Store, frontier: Frontier, most: int) -> list[DomainState]:
     """The domains with the longest queues."""
-    now = store.now_ms()
-
-    def states() -> Iterator[DomainState]:
-        batch: list[str] = []
-        for domain in all_domains(store):
-            batch.append(domain)
-            if len(batch) == BATCH:
-                yield from _states(store, batch, frontier.base_delay_ms, now)
-                batch = []
-        yield from _states(store, batch, frontier.base_delay_ms, now)
-
-    return heapq.nlargest(most, states(), key=lambda state: (state.queued + state.later, state.domain))
+    every = states(store, frontier)
+    return heapq.nlargest(most, every, key=lambda state: (state.queued + state.later, state.domain))
 
 
 def _states(store: Store, domains: list[str], base_ms: int, now_ms: int) -> list[DomainState]:

@@ -152,13 +152,30 @@ def check(store: Store, *, as_json: bool) -> bool:
 
 
 def taken(results: Iterable[Taken], verb: str) -> None:
-    """What exclude, include and trim did, a line a domain."""
+    """What exclude and include did, a line a domain."""
     results = list(results)
     if not results:
         sys.stdout.write("there was nothing to bring back\n")
     for each in results:
         where = f" ({each.file})" if each.file else ""
         sys.stdout.write(f"{each.domain}: {each.urls:,} URLs {verb}{where}\n")
+
+
+TRIMMED_SHOWN = 20
+
+
+def trimmed(results: Iterable[Taken], *, dry_run: bool) -> None:
+    """What trim took, as it goes: a line for each of the first domains, and a sum."""
+    verb = "would be trimmed" if dry_run else "trimmed"
+    domains = urls = 0
+    for each in results:
+        domains += 1
+        urls += each.urls
+        if domains <= TRIMMED_SHOWN:
+            taken([each], verb)
+    if domains > TRIMMED_SHOWN:
+        sys.stdout.write(f"... and {domains - TRIMMED_SHOWN:,} more domains\n")
+    sys.stdout.write(f"{urls:,} URLs of {domains:,} domains {verb}\n")
 
 
 def _state_row(state: DomainState) -> list[str]:

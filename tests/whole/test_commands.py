@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -12,11 +13,12 @@ from typing import Any
 import pytest
 
 from node import __version__
+from node.errors import ExitCode
 from tests.web.log import now_ms
 from tests.web.running import MiniWeb
 from tests.web.shape import domain_name, traits
 from tests.whole import stored
-from tests.whole.crawl import Crawl, until
+from tests.whole.crawl import Crawl, milliarde, until
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(240)]
 
@@ -148,6 +150,8 @@ def test_a_stopped_node(web: MiniWeb, tmp_path: Path) -> None:
         assert found["state"]["queued"] == sum(found["per_level"].values()) == top[0]["queued"] > 3
         assert f"https://{traits(web.shape, int(longest[5:10])).home}" in found["robots"]
 
+        dry = crawl.command("trim", longest, "--keep", "2", "--dry-run").stdout
+        assert f"{longest}: {top[0]['queued'] - 2} URLs would be trimmed" in dry
         said = crawl.command("trim", longest, "--keep", "2").stdout
         trimmed = (crawl.out / "taken" / f"{longest}.trimmed.txt").read_text().splitlines()
         assert len(trimmed) == top[0]["queued"] - 2
@@ -155,6 +159,17 @@ def test_a_stopped_node(web: MiniWeb, tmp_path: Path) -> None:
         assert inspect(crawl, longest)["state"]["queued"] == 2
         assert f"{longest}: {len(trimmed)} URLs included" in crawl.command("include", longest).stdout
         assert inspect(crawl, longest)["state"]["queued"] == top[0]["queued"]
+
+        queued = {state["domain"]: state["queued"] for state in top}
+        over = min(queued.values()) - 1
+        said = crawl.command("trim", "--over", str(over)).stdout
+        assert f"{sum(n - over for n in queued.values())} URLs of 2 domains trimmed" in said
+        crawl.command("include", *queued)
+        said = crawl.command("trim", "--largest", "1", "--keep", "1").stdout
+        assert f"{queued[longest] - 1} URLs of 1 domains trimmed" in said
+        crawl.command("include", *queued)
+        now = json.loads(crawl.command("top", "--json").stdout)
+        assert {state["domain"]: state["queued"] for state in now} == queued
 
         seeds = tmp_path / "more.csv"
         seeds.write_text("".join(f"{i},{domain_name(i)}\n" for i in range(DOMAINS)) + "not a seed\n")
@@ -166,3 +181,32 @@ def test_a_stopped_node(web: MiniWeb, tmp_path: Path) -> None:
     assert summary["reason"] == "finished"
     assert summary["ledger"]["gap"] == 0
     assert stored.pages(crawl.out) == stored.indexed_pages(crawl.out) == Counter(web.expected().pages)
+
+
+def test_collected_files_are_verified(web: MiniWeb, tmp_path: Path) -> None:
+    """The index made anew is the crawl's own; a flipped byte and a wrong index line are found and named."""
+    with polite_crawl(tmp_path, web, domain_name(0)) as crawl:
+        crawl.run()
+    copy = tmp_path / "copy" / "node-1"
+    shutil.copytree(crawl.out, copy, ignore=shutil.ignore_patterns("redis*", "run"))
+    (copy / "index.cdxj").unlink()
+    assert milliarde("index", copy).returncode == 0
+    assert (copy / "index.cdxj").read_bytes() == (crawl.out / "index.cdxj").read_bytes()
+    done = milliarde("verify", copy.parent)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ": whole\n" in done.stdout
+
+    file = next((copy / "warc").glob("*.warc.gz"))
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-40] + bytes([whole[-40] ^ 1]) + whole[-39:])
+    done = milliarde("verify", copy.parent, "--json")
+    assert done.returncode == ExitCode.CHECK_FAILED
+    assert str(file) in json.loads(done.stdout)["bad"][0]
+
+    file.write_bytes(whole[:-40])
+    done = milliarde("verify", copy.parent)
+    assert done.returncode == ExitCode.CHECK_FAILED
+    assert f"{file.name} ends before its record does" in done.stdout
+
+    assert milliarde("verify", tmp_path / "nowhere").returncode == ExitCode.BAD_INPUT
+    assert milliarde("verify", copy / "log").returncode == ExitCode.BAD_INPUT

@@ -1,0 +1,59 @@
+"""What the commands about files print."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from node.store.index import IndexCounts
+from node.work.summary import human_bytes
+from node.work.verify import Verified
+
+_EVERY_S = 10.0
+
+
+def progress() -> Callable[[Verified], None]:
+    """Says on stderr now and then how far the reading is."""
+    due = time.monotonic() + _EVERY_S
+
+    def say(so_far: Verified) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + _EVERY_S
+            sys.stderr.write(f"{so_far.files:,} files, {human_bytes(so_far.bytes)} read\n")
+
+    return say
+
+
+def verified(found: Verified, *, as_json: bool) -> None:
+    """What is not right, a line each, and what was read."""
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+        return
+    for words in found.bad:
+        sys.stdout.write(words + "\n")
+    if found.bad_count > len(found.bad):
+        sys.stdout.write(f"... and {found.bad_count - len(found.bad):,} more\n")
+    sys.stdout.write(
+        f"{found.files:,} files, {found.records:,} records ({found.responses:,} responses), "
+        f"{human_bytes(found.bytes)}: {'whole' if found.sound else f'{found.bad_count:,} faults'}\n"
+    )
+    if found.index_lines:
+        rest = f", {found.elsewhere:,} of them for files that are not here" if found.elsewhere else ""
+        sys.stdout.write(f"index: {found.index_lines:,} lines{rest}\n")
+    if found.still_open:
+        sys.stdout.write(f"{found.still_open:,} files are still being written and were not read\n")
+
+
+def indexed(counts: IndexCounts) -> None:
+    """What the index came to."""
+    sys.stdout.write(f"index: {counts.entries:,} URLs, {counts.superseded:,} older records left out\n")
+    for count, words in (
+        (counts.dangling, "records that no file holds"),
+        (counts.bad_lines, "lines of the logs that are no entry"),
+    ):
+        if count:
+            sys.stdout.write(f"passed over: {count:,} {words}\n")
