@@ -219,10 +219,10 @@ def _seed(args: argparse.Namespace) -> int:
 
 
 def _status(args: argparse.Namespace) -> int:
-    from node.work import show
+    from node.work import show_status
 
     with _opened(args) as node:
-        show.status(node.store, as_json=args.json)
+        show_status.status(node.store, as_json=args.json)
     return ExitCode.OK
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,4 +72,30 @@ def _turn(answer: list[Any]) -> Turn:
         hold_ms,
         Told(stop.decode()) if stop else None,
         why.decode(),
+    )
+
+
+COUNTS = ("turns", "passed", "limited", "failed", "unreachable", "refused", "quota")
+"""What is counted of calls: turns taken, and how calls ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """How calls stand, for people: per second, now and at most; ``counts`` by the names in ``COUNTS``."""
+
+    rate_per_s: float
+    ceiling_per_s: float
+    stopped: bool
+    counts: Mapping[str, int]
+
+
+def calls_of(fields: Mapping[str, str]) -> Calls | None:
+    """Read the hash ``gateway``; None where there is no gateway."""
+    if not fields:
+        return None
+    return Calls(
+        float(fields["rate"]),
+        float(fields["ceiling"]),
+        bool(fields.get("stop")),
+        {name: int(fields.get(name, 0)) for name in COUNTS},
     )

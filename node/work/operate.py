@@ -14,12 +14,14 @@ from node.errors import DiskError, InputError
 from node.rules import url as urls
 from node.rules.domain import registrable
 from node.rules.entry import unpack
+from node.rules.health import Health
 from node.rules.pace import Limits
 from node.rules.refusal import Refusal
 from node.rules.shard import lane_of
 from node.rules.url import dedup_key
 from node.settings import Settings
 from node.store import domain_record, keys, robots_cache
+from node.store.closeup import health_of
 from node.store.connection import Store
 from node.store.frontier import Frontier, Group
 
@@ -206,6 +208,7 @@ class DomainState:
     unreachable: int
     due_in_ms: int
     retired: bool
+    health: Health
 
 
 def _state(domain: str, packed: bytes, base_ms: int, now_ms: int) -> DomainState:
@@ -223,6 +226,7 @@ def _state(domain: str, packed: bytes, base_ms: int, now_ms: int) -> DomainState
         unreachable=record.unreachable,
         due_in_ms=int(record.due_ms) - now_ms,
         retired=bool(record.gone),
+        health=health_of(record, base_ms, now_ms),
     )
 
 

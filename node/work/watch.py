@@ -6,89 +6,26 @@ import os
 import socket
 import time
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
 from prometheus_client import CollectorRegistry, start_http_server
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from node.errors import InUseError, StoreError
 from node.rules.advice import Advice, Window, advise
 from node.rules.pressure import spool_bound
 from node.settings import Settings
-from node.store import keys, snapshot
+from node.store import closeup, keys, snapshot
 from node.store.connection import LOST, Store
 from node.store.snapshot import Report, Snapshot
 from node.store.tally import Tally, rss_bytes
 from node.work import process
+from node.work.metrics import NodeCollector
 from node.work.process import StopFlag
 
 EVERY_S = 1.0
 _LET_GO_S = 2.0
 ADVICE_OVER_S = 10.0
-
-_COUNTERS = (
-    ("outcomes", "Visits by what became of them", "outcome"),
-    ("dropped", "URLs not visited, by reason", "reason"),
-)
-
-
-class NodeCollector(Collector):
-    """Prometheus metrics of the last snapshot. Label sets are the names in the code: bounded."""
-
-    def __init__(self) -> None:
-        self.look: Snapshot | None = None
-
-    def collect(self) -> Iterable[Metric]:
-        look = self.look
-        if look is None:
-            return
-        for name, help_, label in _COUNTERS:
-            family = CounterMetricFamily(f"milliarde_{name}", help_, labels=[label])
-            for key, value in getattr(look, name).items():
-                family.add_metric([key], value)
-            yield family
-        for name in ("pages", "admitted", "done", "retries", "reaped", "stale"):
-            yield CounterMetricFamily(f"milliarde_{name}", f"URLs: {name}", value=look.count(name))
-        for name in ("queued", "leased", "spooled", "domains"):
-            yield GaugeMetricFamily(f"milliarde_{name}", f"Now: {name}", value=look.count(name))
-        oldest = look.spool_oldest_ms
-        age = time.time() - oldest / 1000 if oldest else 0.0
-        yield GaugeMetricFamily("milliarde_spool_oldest_seconds", "Age of the oldest page", value=age)
-        cpu = CounterMetricFamily("milliarde_cpu_seconds", "CPU time by role", labels=["role"])
-        for name, value in look.tally.items():
-            if name.startswith("cpu_ms:"):
-                cpu.add_metric([name.removeprefix("cpu_ms:")], value / 1000)
-        yield cpu
-        waits = CounterMetricFamily(
-            "milliarde_waited_seconds", "Time a stage waited, by reason", labels=["stage", "reason"]
-        )
-        for name, value in look.tally.items():
-            if name.startswith("wait_ms:"):
-                _, stage, reason = name.split(":", 2)
-                waits.add_metric([stage, reason], value / 1000)
-        yield waits
-        for name in ("requests", "bytes", "redis_commands", "pages_parsed"):
-            yield CounterMetricFamily(f"milliarde_{name}", f"Total: {name}", value=look.tally.get(name, 0))
-        memory = float(look.redis.get("used_memory", 0))
-        yield GaugeMetricFamily("milliarde_redis_memory_bytes", "Redis memory in use", value=memory)
-        yield from _processes(look)
-
-
-def _processes(look: Snapshot) -> Iterable[Metric]:
-    in_hand = GaugeMetricFamily("milliarde_in_hand", "Visits in flight, pages in hand", labels=["process"])
-    lag = GaugeMetricFamily("milliarde_loop_lag_seconds", "Worst event-loop lag", labels=["process"])
-    rss = GaugeMetricFamily("milliarde_peak_rss_bytes", "Peak resident memory", labels=["process"])
-    waits = GaugeMetricFamily("milliarde_waiting", "1 while it takes no work", labels=["process", "reason"])
-    for name, report in look.procs.items():
-        in_hand.add_metric([name], report.in_hand)
-        lag.add_metric([name], report.lag_ms / 1000)
-        rss.add_metric([name], report.rss_mb * 1e6)
-        if report.waiting:
-            waits.add_metric([name, report.waiting], 1)
-    yield from (in_hand, lag, rss, waits)
 
 
 @dataclass(slots=True)
@@ -187,6 +124,7 @@ class Watch:
         self.store = Store(settings)
         self.tally = Tally("watch")
         self.collector = NodeCollector()
+        self._base_delay_ms = round(1000 * settings.crawl.delay_s)
         self._rate = _Rate()
         self._advisor = Advisor()
 
@@ -223,7 +161,7 @@ class Watch:
 
     def _tick(self) -> None:
         look = snapshot.take(self.store)
-        self.collector.look = look
+        self.collector.show(look, closeup.take(self.store, look, self._base_delay_ms, self.store.now_ms()))
         parsers = sum(1 for name in look.procs if name.startswith("parser."))
         bound = spool_bound(
             self._rate.update(look), parsers, self.settings.spool.seconds, self.settings.spool.floor
