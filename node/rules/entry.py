@@ -67,6 +67,11 @@ class Lease:
     expiry_ms: int
     delay_ms: int
 
+    @property
+    def serial(self) -> int:
+        """The number in its token; later leases of a node have greater ones."""
+        return int(self.member.partition(" ")[0].rpartition(".")[2])
+
 
 def parse_lease(member: str, lane: int, expiry_ms: int, delay_ms: int) -> Lease:
     """Take a lease's text ``token hops domain entry`` apart."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from node.rules.pace import Limits, Pace
 
-_FORMAT = struct.Struct("<diiiiihhhhB")
+_FORMAT = struct.Struct("<diiiiihhhhBiiidiiBBH")
 SIZE = _FORMAT.size
 
 
@@ -40,11 +40,41 @@ class DomainRecord:
     """Tenths of retries it may have."""
     gone: int
     """1 once it was given up."""
+    failed: int = 0
+    """The limit that failed last: a delay in ms, or a width in visits; 0 = none."""
+    run: int = 0
+    """Good visits since it was slowed down."""
+    slowed_at_s: int = 0
+    mark: float = 0.0
+    """Serial number of the newest lease when it was slowed down."""
+    ttfb: int = 0
+    usual_ttfb: int = 0
+    """Times to first byte, of late and in general, in 256ths of a ms."""
+    grade: int = 0
+    """How often its limit failed."""
+    ttfb_count: int = 0
+    slowdowns: int = 0
+    """How often it was slowed down in its life."""
 
     @property
     def pace(self) -> Pace:
         """The part that ``rules/pace.py`` reckons with."""
-        return Pace(self.slowed_ms, self.crawl_delay_ms, self.width, self.unreachable, int(self.due_ms))
+        return Pace(
+            self.slowed_ms,
+            self.crawl_delay_ms,
+            self.width,
+            self.unreachable,
+            int(self.due_ms),
+            self.failed,
+            self.grade,
+            self.run,
+            self.slowed_at_s,
+            int(self.mark),
+            self.ttfb,
+            self.usual_ttfb,
+            self.ttfb_count,
+            self.slowdowns,
+        )
 
     def ready_at_ms(self, limits: Limits) -> float | None:
         """I2: its score in ``ready``, or None if it must not be there."""
@@ -72,4 +102,13 @@ def pack(record: DomainRecord) -> bytes:
         record.unreachable,
         record.retry_tokens,
         record.gone,
+        record.failed,
+        record.run,
+        record.slowed_at_s,
+        record.mark,
+        record.ttfb,
+        record.usual_ttfb,
+        record.grade,
+        record.ttfb_count,
+        record.slowdowns,
     )

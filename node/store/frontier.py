@@ -83,7 +83,8 @@ class Leased:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """One closed lease. Times in ms; ``crawl_delay_ms`` -1 = unknown, 0 = none asked."""
+    """One closed lease. Times in ms; ``crawl_delay_ms`` -1 = unknown, 0 = none asked; ``ttfb_ms`` 0 = not
+    measured, or nothing that speaks of the site."""
 
     lease: Lease
     kind: Kind
@@ -94,6 +95,7 @@ class Settlement:
     wait_ms: int = 0
     pause_ms: int = 0
     crawl_delay_ms: int = -1
+    ttfb_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +206,7 @@ class Frontier:
                 r.wait_ms,
                 r.pause_ms,
                 r.crawl_delay_ms,
+                r.ttfb_ms,
             ]
             for r in results
         ]

@@ -11,6 +11,7 @@ clock                string  the greatest time any verb has seen (ms)
 epoch                string  after an unclean start: no domain before this + its delay
 control              hash    pause, stop, pages_max, spool_max; advice for the operator
 ledger               hash    the counters of I1, kept by the verbs themselves
+retries              hash    the node's budget of retries (``rules/retry.py``); 3 fields
 outcomes             hash    results of visits by name; bounded by ``rules/outcome.py``
 tally                hash    metrics; bounded by the names in the code
 lanes                hash    lane -> fetcher.instance; 64 fields
@@ -43,6 +44,7 @@ CLOCK = "clock"
 EPOCH = "epoch"
 CONTROL = "control"
 LEDGER = "ledger"
+RETRIES = "retries"
 OUTCOMES = "outcomes"
 TALLY = "tally"
 LANES = "lanes"
@@ -65,7 +67,7 @@ LATER_MAX = 20_000
 """Most URLs of one lane that wait for a time of their own."""
 DEAD_MAX = 100_000
 """Most dead letters kept; the oldest go first."""
-SCHEMA = "1"
+SCHEMA = "2"
 """Version of this layout; a Redis with another one is refused."""
 
 

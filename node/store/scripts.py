@@ -24,7 +24,7 @@ _PRELUDES = {
     "lease": ("_lib",),
     "offer": ("_lib", "_seen"),
     "reap": ("_lib",),
-    "settle": ("_lib",),
+    "settle": ("_lib", "_pace"),
     "trim": ("_lib",),
 }
 

@@ -20,8 +20,8 @@ from node.rules.domain import registrable
 from node.rules.entry import MAX_TRIES, Entry, Lease
 from node.rules.headers import essence
 from node.rules.outcome import TABLE, Outcome, Signal
-from node.rules.pace import retry_wait_ms
 from node.rules.refusal import Refusal
+from node.rules.retry import wait_ms as retry_wait_ms
 from node.rules.retry_after import retry_after_s
 from node.rules.robots import Rules
 from node.rules.sitemap import Named, may_be_sitemap

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from node.rules.outcome import Signal
 from node.rules.pace import (
-    RETRY_CAP,
-    RETRY_START,
+    LONE_DELAY_MS,
+    PATIENCE_MS,
+    PATIENCE_VISITS,
     WIDTH_CEILING,
     WIDTH_FLOOR,
     Limits,
     Pace,
+    after_robots,
     after_visit,
-    retry_tokens,
-    retry_wait_ms,
 )
 
 DELAYED, WIDE = Limits(2_000, 3_600_000), Limits(0, 3_600_000)
@@ -33,7 +33,10 @@ paces = st.builds(
 
 
 def visit(pace: Pace, signal: Signal, limits: Limits = DELAYED, **changes: int | float | bool) -> Pace:
+    """A visit alone: its lease is the newest."""
     known: dict[str, int | float | bool] = {
+        "serial": pace.mark + 1,
+        "last_serial": pace.mark + 1,
         "now_ms": 1_000,
         "sent": True,
         "hops": 0,
@@ -64,12 +67,103 @@ def test_throttle_doubles_the_delay_up_to_an_hour_and_success_wins_back_a_tenth(
         delays.append(pace.slowed_ms)
     assert delays[:3] == [4_000, 8_000, 16_000]
     assert delays[-1] == 3_600_000
-    pace = replace(pace, slowed_ms=2_300)
+    pace = Pace(slowed_ms=2_300)
     won_back = []
     for _ in range(3):
         pace = visit(pace, Signal.SUCCESS)
         won_back.append(pace.slowed_ms)
     assert won_back == [2_100, 0, 0]
+
+
+def test_a_delay_far_beyond_what_failed_comes_down_by_halves() -> None:
+    """A site that was away for a while is not paid for it for hours; close to what failed it goes slowly."""
+    pace = replace(Pace(), run=1)
+    for _ in range(5):
+        pace = visit(pace, Signal.THROTTLE)
+    delays = [(pace := visit(pace, Signal.SUCCESS)).slowed_ms for _ in range(6)]
+    assert delays == [32_000, 16_000, 8_000, 4_000, 3_800, 3_600]
+
+
+def test_a_limit_that_failed_is_held_just_short_of_and_tried_again_after_patience() -> None:
+    """By delay (a 32nd above it) and by width (a visit below it); four times the patience the second time."""
+    for limits, short in ((DELAYED, 2_063), (WIDE, 4_000)):
+        pace, now = replace(Pace(width=5_000), run=PATIENCE_VISITS), 1_000
+        waited = []
+        for _ in range(2):
+            pace = visit(pace, Signal.THROTTLE, limits, now_ms=now)
+            begun, visits, last = now, 0, pace
+            while (pace.slowed_ms != 0) if limits is DELAYED else (pace.width < 5_000):
+                last, now, visits = pace, now + 100, visits + 1
+                pace = visit(pace, Signal.SUCCESS, limits, now_ms=now)
+            held = last.slowed_ms if limits is DELAYED else last.width // 1000 * 1000
+            assert held == short
+            waited.append((visits, now - begun))
+        assert PATIENCE_VISITS < waited[0][0] < waited[1][0] / 3
+        assert waited[0][1] >= PATIENCE_MS
+        assert waited[1][1] >= PATIENCE_MS * 4
+
+
+def test_a_failure_once_in_a_long_while_does_not_lower_what_is_remembered() -> None:
+    """One timeout in a hundred is noise: the width goes on swinging below the limit that failed."""
+    pace, now, widths = Pace(width=20_000, run=1), 0, []
+    for step in range(20_000):
+        now += 100
+        pace = visit(pace, Signal.THROTTLE if step % 100 == 0 else Signal.SUCCESS, WIDE, now_ms=now)
+        widths.append(pace.width)
+    assert min(widths[10_000:]) >= 5_000
+
+
+def test_a_site_without_a_delay_that_fails_one_by_one_gets_one() -> None:
+    """Floor 1, then 1 s, 2 s, 4 s ... and by halves back to none; only then the width grows again."""
+    pace = Pace(width=WIDTH_FLOOR)
+    delays = [(pace := visit(pace, Signal.THROTTLE, WIDE)).slowed_ms for _ in range(4)]
+    assert delays == [LONE_DELAY_MS, 2_000, 4_000, 8_000]
+    assert pace.due_ms == 1_000 + 8_000
+    back = [(pace := visit(pace, Signal.SUCCESS, WIDE)) for _ in range(5)]
+    assert [each.slowed_ms for each in back] == [4_000, 2_000, 1_000, 0, 0]
+    assert [each.width for each in back] == [1_000, 1_000, 1_000, 1_000, 2_000]
+
+
+def test_of_visits_under_way_at_once_only_the_first_failure_counts() -> None:
+    """Those leased before the site was slowed had begun before, and say nothing new."""
+    pace = visit(Pace(width=8_000), Signal.THROTTLE, WIDE, serial=5, last_serial=12)
+    assert pace.width == 4_000
+    assert visit(pace, Signal.THROTTLE, WIDE, serial=12, last_serial=14).width == 4_000
+    assert visit(pace, Signal.THROTTLE, WIDE, serial=13, last_serial=14).width == 2_000
+
+
+@pytest.mark.parametrize("limits", [DELAYED, WIDE])
+def test_answers_that_come_twice_as_late_as_usual_count_as_a_throttle(limits: Limits) -> None:
+    """Smoothed, so not a single one; once, not for each answer; and what stays so becomes usual."""
+    pace = Pace(width=8_000)
+    for i in range(200):
+        pace = visit(pace, Signal.SUCCESS, limits, ttfb_ms=150 + 100 * (i % 3))
+    assert pace.slowdowns == 0
+    pace = visit(pace, Signal.SUCCESS, limits, ttfb_ms=30_000)
+    assert pace.slowdowns == 0
+    for _ in range(40):
+        pace = visit(pace, Signal.SUCCESS, limits, ttfb_ms=900)
+    assert 1 <= pace.slowdowns <= 2
+    for _ in range(2_000):
+        pace = visit(pace, Signal.SUCCESS, limits, ttfb_ms=900)
+    assert pace.slowdowns <= 3
+    assert pace.slowed_ms <= 4 * limits.base_delay_ms
+
+
+def test_a_few_milliseconds_are_nobody_s_load() -> None:
+    """From 2 ms to 40 ms is twenty times as much, and nothing."""
+    pace = Pace()
+    for ttfb_ms in [2] * 100 + [40] * 100:
+        pace = visit(pace, Signal.SUCCESS, WIDE, ttfb_ms=ttfb_ms)
+    assert pace.slowdowns == 0
+
+
+def test_a_crawl_delay_that_comes_or_goes_forgets_the_limit_of_the_other_kind() -> None:
+    """A width in visits is no delay in milliseconds."""
+    pace = Pace(failed=7, grade=2)
+    assert after_robots(pace, WIDE, 5_000).failed == 0
+    assert after_robots(pace, WIDE, 0).failed == 7
+    assert after_robots(pace, DELAYED, 5_000).failed == 7
 
 
 def test_a_crawl_delay_beyond_our_hour_is_honoured() -> None:
@@ -148,24 +242,3 @@ def test_bounds_hold_whatever_happens(
     assert WIDTH_FLOOR <= after.width <= WIDTH_CEILING
     assert after.slowed_ms <= max(3_600_000, pace.crawl_delay_ms)
     assert all(isinstance(value, int) for value in (after.due_ms, after.slowed_ms, after.width))
-
-
-def test_retries_are_a_tenth_of_requests() -> None:
-    """Two to begin with, one for every ten first tries, ten at most in stock."""
-    tokens, granted = RETRY_START, 0
-    for _ in range(100):
-        tokens, grant = retry_tokens(tokens, first_try=True, sent=True, wanted=True)
-        granted += grant
-    assert granted == 12
-    for _ in range(1_000):
-        tokens, _grant = retry_tokens(tokens, first_try=True, sent=True, wanted=False)
-    assert tokens == RETRY_CAP
-    assert retry_tokens(9, first_try=False, sent=True, wanted=True) == (9, False)
-
-
-@pytest.mark.parametrize(("tries", "most"), [(0, 2_000), (1, 4_000), (2, 8_000)])
-def test_back_off_doubles_with_full_jitter(tries: int, most: int) -> None:
-    """Anywhere from nothing to twice the last one."""
-    assert retry_wait_ms(tries, 2_000, 0.0) == 0
-    assert retry_wait_ms(tries, 2_000, 1.0) == most
-    assert retry_wait_ms(0, 0, 1.0) == 1_000

@@ -170,6 +170,7 @@ class Actors(History):
         self.bring_back(mine, now)
         self.observe_postponed(mine, now)
         room, reason = self.room(want)
+        self.model.serial += want if got.leases else 0
         for lease in got.leases:
             domain = self.model.domains[lease.domain]
             assert lease.lane in mine, "a lane of another"

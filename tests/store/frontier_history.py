@@ -12,6 +12,7 @@ from typing import Any
 
 from node.rules.entry import Lease
 from node.rules.pace import Limits
+from node.rules.retry import NodeBudget
 from node.rules.shard import lane_of
 from node.store import keys
 from node.store.check import check
@@ -213,14 +214,17 @@ class History:
             ("HGETALL", keys.LEDGER),
             ("HGETALL", keys.OUTCOMES),
             ("GET", keys.CLOCK),
+            ("HGETALL", keys.RETRIES),
         ]
         commands += [("XRANGE", keys.SPOOL, "-", "+"), ("DBSIZE",)]
         for name in names:
             commands.append(("GET", keys.domain(name)))
             commands += [("LRANGE", keys.queue(level, name), 0, -1) for level in range(keys.LEVELS)]
-        ledger, outcomes, clock, pages, _size, *rest = self.world.store.calls([], extra=commands)
+        ledger, outcomes, clock, retries, pages, _size, *rest = self.world.store.calls([], extra=commands)
         assert numbers(ledger, skip=b"last_lease") == {k: v for k, v in model.ledger.items() if v}
         assert numbers(outcomes) == {k: v for k, v in model.outcomes.items() if v}
+        if retries:
+            assert NodeBudget(**numbers(retries)) == model.retries
         # a call that changes nothing may leave the clock as it was
         assert int(clock) <= self.clock_ms
         self.clock_ms = int(clock)

@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from node.rules import pace as pacing
+from node.rules import retry
 from node.rules.entry import Lease, unpack
+from node.rules.outcome import Signal
 from node.rules.pace import Limits, Pace
 from node.rules.seen import Filter, Plan
 from node.store.domain_record import DomainRecord
@@ -29,7 +31,7 @@ class ModelDomain:
     filter: Filter
     due_ms: float = 0.0
     pace: Pace = field(default_factory=Pace)
-    tokens: int = pacing.RETRY_START
+    tokens: int = retry.DOMAIN_START
     admitted: int = 0
     gone: bool = False
     lists: dict[int, list[str]] = field(default_factory=lambda: {level: [] for level in range(LEVELS)})
@@ -55,6 +57,15 @@ class ModelDomain:
             unreachable=pace.unreachable,
             retry_tokens=self.tokens,
             gone=int(self.gone),
+            failed=pace.failed,
+            run=pace.run,
+            slowed_at_s=pace.slowed_at_s,
+            mark=float(pace.mark),
+            ttfb=pace.ttfb,
+            usual_ttfb=pace.usual_ttfb,
+            grade=pace.grade,
+            ttfb_count=pace.ttfb_count,
+            slowdowns=pace.slowdowns,
         )
 
 
@@ -79,6 +90,9 @@ class Model:
     spool: dict[bytes, str] = field(default_factory=dict)
     ledger: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
+    retries: retry.NodeBudget = field(default_factory=retry.NodeBudget)
+    serial: int = 0
+    """Of the newest lease, as Redis counts them: a call takes as many numbers as it wants leases."""
 
     def place(self, domain: ModelDomain, entry: str, *, front: bool) -> None:
         queue = domain.lists[unpack(entry).level]
@@ -237,7 +251,8 @@ class Model:
         self.ledger["leased"] -= 1
         pace = replace(domain.pace, due_ms=int(domain.due_ms))
         if result.crawl_delay_ms >= 0:
-            pace = replace(pace, crawl_delay_ms=result.crawl_delay_ms)
+            pace = pacing.after_robots(pace, self.limits, result.crawl_delay_ms)
+        slowdowns = pace.slowdowns
         domain.pace = pacing.after_visit(
             pace,
             self.limits,
@@ -247,20 +262,30 @@ class Model:
             hops=hops,
             pause_ms=result.pause_ms,
             jitter=jitter,
+            serial=result.lease.serial,
+            last_serial=self.serial,
+            ttfb_ms=result.ttfb_ms,
         )
+        self.ledger["slowdowns"] += domain.pace.slowdowns - slowdowns
         domain.due_ms = domain.pace.due_ms
         kind, outcome, answer = result.kind, result.outcome, "1"
-        domain.tokens, granted = pacing.retry_tokens(
+        first_try = unpack(entry).tries == 0 and result.sent
+        self.ledger["first_tries"] += first_try
+        domain.tokens, self.retries, grant = retry.after_visit(
             domain.tokens,
-            first_try=unpack(entry).tries == 0,
+            self.retries,
+            first_try=first_try,
             sent=result.sent,
             wanted=kind is Kind.RETRY and not domain.gone,
+            dead=result.signal is Signal.DEAD,
         )
         if kind is Kind.RETRY:
-            kind = Kind.LATER if granted else Kind.DONE
-            if granted:
-                entry, answer = _aged(entry, tries=1), "r"
-                self.ledger["retries"] += 1
+            kind = Kind.LATER if grant is retry.Grant.YES else Kind.DONE
+        if grant is retry.Grant.YES:
+            entry, answer = _aged(entry, tries=1), "r"
+            self.ledger["retries"] += 1
+        elif grant is not None:
+            self.ledger[f"no_retry:{grant}"] += 1
         if domain.gone and kind in (Kind.LATER, Kind.BACK):
             kind, outcome = Kind.DROP, "dead_host"
         self._put(domain, kind, entry, outcome, result, now_ms)

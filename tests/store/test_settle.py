@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from node.rules import pace as pacing
+from node.rules import retry
 from node.rules.entry import Entry, Lease
 from node.rules.outcome import Signal
 from node.rules.pace import Limits, Pace
@@ -94,16 +96,49 @@ def test_retries_are_a_tenth_of_first_tries(make_world: MakeWorld) -> None:
     """A domain begins with two retries and earns one with ten first tries; what gets none is done."""
     world = make_world(delay_s=0.0, max_urls_per_domain=1_000)
     world.beat()
-    world.offer("x.test", *(f"https://x.test/{i}" for i in range(100)))
+    world.offer("x.test", *(f"https://x.test/{i}" for i in range(300)))
     granted = tried = 0
     while leases := [each for each in world.lease(1).leases if each.entry.tries == 0]:
         tried += 1
-        granted += (
-            world.settle(leases[0], Kind.RETRY, outcome="server_error", signal=Signal.NONE, wait_ms=9_999_999)
-            == "r"
-        )
-    assert (tried, granted, world.ledger("retries")) == (100, 12, 12)
-    assert world.ledger("done") == 88
+        if tried % 6:
+            world.settle(leases[0], Kind.DONE, outcome="page")
+        else:
+            answer = world.settle(
+                leases[0], Kind.RETRY, outcome="server_error", signal=Signal.NONE, wait_ms=9_999_999
+            )
+            granted += answer == "r"
+    assert (tried, granted, world.ledger("retries")) == (300, 32, 32)
+    assert world.ledger("no_retry:domain") == 50 - 32
+
+
+@pytest.mark.parametrize(
+    ("budget", "signal", "reason"),
+    [
+        ({"tokens": 9 - 1}, Signal.NONE, "node"),
+        ({"first_tries": 100, "failed": 21}, Signal.NONE, "failing"),
+        ({"first_tries": 100, "failed": 21}, Signal.DEAD, "failing"),
+        ({"first_tries": 100, "failed": 19}, Signal.NONE, ""),
+        ({"first_tries": 100, "failed": 20}, Signal.DEAD, ""),
+        ({"first_tries": 40, "failed": 30}, Signal.NONE, ""),
+    ],
+)
+def test_the_node_has_a_budget_of_retries_too(
+    make_world: MakeWorld, budget: dict[str, int], signal: Signal, reason: str
+) -> None:
+    """A tenth of all its first tries; and none while more than a fifth of them fail, of hosts that answer."""
+    world = make_world(delay_s=0.0)
+    world.beat()
+    lease = leased(world)
+    pairs = (str(part) for pair in budget.items() for part in pair)
+    world.store.redis.execute_command("HSET", keys.RETRIES, *pairs)
+    answer = world.settle(lease, Kind.RETRY, outcome="x", signal=signal, wait_ms=9_999)
+    assert answer == ("1" if reason else "r")
+    assert world.ledger("retries") == int(not reason)
+    assert not reason or world.ledger(f"no_retry:{reason}") == 1
+    tokens = int(world.store.redis.execute_command("HGET", keys.RETRIES, "tokens"))
+    assert tokens == min(retry.NODE_MAX, budget.get("tokens", retry.NODE_START) + 1) - (
+        0 if reason else retry.COST
+    )
 
 
 def test_a_retry_waits_and_counts(world: World) -> None:
@@ -284,6 +319,7 @@ visits = st.tuples(
     st.floats(0, 1),  # jitter
     st.integers(0, 5_000),  # ms that pass
     st.sampled_from([Kind.DONE, Kind.RETRY]),
+    st.sampled_from([0, 0, 40, 300, 5_000]),  # time to first byte
 )
 
 
@@ -292,23 +328,21 @@ visits = st.tuples(
 )
 @given(delay_s=st.sampled_from([0.0, 0.001, 2.0, 70.0]), history=st.lists(visits, max_size=25))
 def test_the_script_s_pace_is_that_of_the_rules(
-    make_world: MakeWorld, delay_s: float, history: list[tuple[Signal, bool, int, int, float, int, Kind]]
+    make_world: MakeWorld, delay_s: float, history: list[tuple[Signal, bool, int, int, float, int, Kind, int]]
 ) -> None:
     """settle.lua and rules/pace.py reckon the same, to the millisecond, through any history."""
     world = make_world(delay_s=delay_s, retire_after=10_000)
     world.beat()
     limits = Limits(world.frontier.base_delay_ms, world.frontier.max_delay_ms)
-    expected, tokens = Pace(due_ms=START_MS), pacing.RETRY_START
-    for number, (signal, sent, pause, crawl_delay, jitter, passed, kind) in enumerate(history):
+    expected, tokens, node = Pace(due_ms=START_MS), retry.DOMAIN_START, retry.NodeBudget()
+    for number, (signal, sent, pause, crawl_delay, jitter, passed, kind, ttfb) in enumerate(history):
         world.offer("x.test", f"https://x.test/{number}")
         world.now_ms = max(world.now_ms, expected.due_ms)
         lease = next(each for each in world.lease().leases if each.domain == "x.test")
         assert lease.delay_ms == expected.delay_ms(limits)
         world.now_ms += passed
         if crawl_delay >= 0:
-            expected = Pace(
-                expected.slowed_ms, crawl_delay, expected.width, expected.unreachable, expected.due_ms
-            )
+            expected = pacing.after_robots(expected, limits, crawl_delay)
         expected = pacing.after_visit(
             expected,
             limits,
@@ -318,9 +352,19 @@ def test_the_script_s_pace_is_that_of_the_rules(
             hops=0,
             pause_ms=pause,
             jitter=jitter,
+            serial=lease.serial,
+            last_serial=int(world.store.redis.execute_command("GET", "serial")),
+            ttfb_ms=ttfb,
         )
         first = lease.entry.tries == 0
-        tokens, granted = pacing.retry_tokens(tokens, first_try=first, sent=sent, wanted=kind is Kind.RETRY)
+        tokens, node, grant = retry.after_visit(
+            tokens,
+            node,
+            first_try=first,
+            sent=sent,
+            wanted=kind is Kind.RETRY,
+            dead=signal is Signal.DEAD,
+        )
         answer = world.settle(
             lease,
             kind,
@@ -331,7 +375,64 @@ def test_the_script_s_pace_is_that_of_the_rules(
             crawl_delay_ms=crawl_delay,
             jitter=jitter,
             wait_ms=10**10,
+            ttfb_ms=ttfb,
         )
-        assert (answer == "r") == granted
+        assert (answer == "r") == (grant is retry.Grant.YES)
         record = world.record("x.test")
         assert (record.pace, record.retry_tokens) == (expected, tokens)
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 2.0])
+def test_long_histories_agree_too(make_world: MakeWorld, delay_s: float) -> None:
+    """Limits that fail, are remembered, tried again and forgotten; answers that come late; and many visits
+    out at once, of which only the first to fail counts."""
+    met = set[str]().union(*(long_history(make_world, delay_s, random.Random(seed)) for seed in range(4)))
+    assert met == {"late", "again", "forgotten"} | (set() if delay_s else {"ignored"})
+
+
+def long_history(make_world: MakeWorld, delay_s: float, rng: random.Random) -> set[str]:
+    """Runs one in both and compares; answers what was met."""
+    world = make_world(delay_s=delay_s, retire_after=10_000, max_urls_per_domain=2_000)
+    limits = Limits(world.frontier.base_delay_ms, world.frontier.max_delay_ms)
+    world.beat()
+    world.offer("x.test", *(f"https://x.test/{i}" for i in range(1_500)))
+    expected = world.record("x.test").pace
+    out: list[tuple[Lease, bool]] = []
+    met: set[str] = set()
+    tolerance, usual = 3, 60
+    for step in range(900):
+        if not out:
+            world.now_ms = max(world.now_ms, expected.due_ms)
+        world.beat()
+        calm = 6 <= step < 750
+        if rng.random() < 0.01 or step in (6, 750):
+            tolerance, usual = (99, 60) if calm else (rng.randint(1, 9), 400)
+        for lease in world.lease(40).leases:
+            out.append((lease, len(out) >= tolerance or (not calm and rng.random() < 0.02)))
+        lease, overload = out.pop(rng.randrange(len(out)))
+        world.now_ms += rng.choice([10, 200, 3_000]) * (100 if calm else 1)
+        signal = Signal.THROTTLE if overload else Signal.SUCCESS
+        ttfb = 0 if overload else rng.randint(usual // 2, usual * 2)
+        before = expected
+        expected = pacing.after_visit(
+            expected,
+            limits,
+            now_ms=world.now_ms,
+            signal=signal,
+            sent=True,
+            hops=0,
+            pause_ms=0,
+            jitter=0.25,
+            serial=lease.serial,
+            last_serial=int(world.store.redis.execute_command("GET", "serial")),
+            ttfb_ms=ttfb,
+        )
+        world.settle(
+            lease, Kind.DONE, outcome="x", signal=signal, jitter=0.25, ttfb_ms=ttfb, crawl_delay_ms=-1
+        )
+        assert world.record("x.test").pace == expected
+        met |= {"late"} if signal is Signal.SUCCESS and expected.slowdowns > before.slowdowns else set()
+        met |= {"ignored"} if overload and expected.slowdowns == before.slowdowns else set()
+        met |= {"again"} if expected.grade > max(1, before.grade) else set()
+        met |= {"forgotten"} if before.grade and not expected.grade else set()
+    return met

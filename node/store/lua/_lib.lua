@@ -61,12 +61,15 @@ end
 
 -- Domains ------------------------------------------------------------------------------------
 
--- d:{domain}, 37 bytes; store/domain_state.py reads the same.
+-- d:{domain}, 69 bytes; store/domain_record.py reads the same.
 --   due next visit (ms) · q queued in lists · l waiting in `later` · a admitted in life
 --   g slowed to this delay (ms), 0 = not slowed · m Crawl-delay (ms), -1 until robots.txt was read
 --   f leases out · w width, thousandths · x unreachable in a row · t retry tokens, tenths
 --   gone 1 once the domain was given up
-local STATE = '<di4i4i4i4i4i2i2i2i2B'
+--   failed the limit that failed: delay (ms), or width · grade how often · run good visits since it was
+--   slowed down, at slowed_at (s), when leases up to mark were out · slowdowns how often in its life
+--   ttfb, usual time to first byte of late and in general (256ths of a ms), of so many answers
+local STATE = '<di4i4i4i4i4i2i2i2i2Bi4i4i4di4i4BBI2'
 local domains = {}
 
 -- One visit at a time where there is a delay, ours or the site's; else the adapted width.
@@ -91,9 +94,15 @@ local function open(name, lane)
   if domain then return domain end
   local packed = call('GET', 'd:' .. name)
   local due, q, l, a, g, m, f, w, x, t, gone = 0, 0, 0, 0, 0, -1, 0, 4000, 0, 20, 0
-  if packed then due, q, l, a, g, m, f, w, x, t, gone = struct.unpack(STATE, packed) end
+  local failed, run, slowed_at, mark, ttfb, usual, grade, answers, slowdowns = 0, 0, 0, 0, 0, 0, 0, 0, 0
+  if packed then
+    due, q, l, a, g, m, f, w, x, t, gone, failed, run, slowed_at, mark, ttfb, usual, grade, answers,
+      slowdowns = struct.unpack(STATE, packed)
+  end
   domain = { name = name, lane = lane, packed = packed, due = due, q = q, l = l, a = a, g = g, m = m, f = f,
-    w = w, x = x, t = t, gone = gone, was_ready_at = false }
+    w = w, x = x, t = t, gone = gone, failed = failed, run = run, slowed_at = slowed_at, mark = mark,
+    ttfb = ttfb, usual = usual, grade = grade, answers = answers, slowdowns = slowdowns,
+    was_ready_at = false }
   if packed then domain.was_ready_at = ready_at(domain) end
   domains[name] = domain
   return domain
@@ -145,7 +154,8 @@ end
 
 local function save(domain)
   local packed = struct.pack(STATE, domain.due, domain.q, domain.l, domain.a, domain.g, domain.m, domain.f,
-    domain.w, domain.x, domain.t, domain.gone)
+    domain.w, domain.x, domain.t, domain.gone, domain.failed, domain.run, domain.slowed_at, domain.mark,
+    domain.ttfb, domain.usual, domain.grade, domain.answers, domain.slowdowns)
   if packed ~= domain.packed then call('SET', 'd:' .. domain.name, packed) end
 end
 

@@ -17,7 +17,7 @@
 -- visited before epoch + its delay (I3).
 
 local TYPES = {
-  clock = 'string', epoch = 'string', serial = 'string', ledger = 'hash', outcomes = 'hash',
+  clock = 'string', epoch = 'string', serial = 'string', ledger = 'hash', outcomes = 'hash', retries = 'hash',
   control = 'hash', lanes = 'hash', beats = 'hash', archive = 'hash', spool = 'stream',
 }
 for lane = 0, LANES - 1 do

@@ -4,7 +4,7 @@
 --      2  msgpack [base_delay_ms, max_delay_ms, later_max, retire_after, jitter]
 --         jitter: 0..1, for the back-off of hosts that can't be reached
 --      3  msgpack [[lane, lease, kind, outcome, signal, sent, pointer, wait_ms, pause_ms,
---                   crawl_delay_ms], ...]
+--                   crawl_delay_ms, ttfb_ms], ...]
 --         lane: as text, like every number that becomes part of a key (Lua writes numbers slowly)
 --         kind: page   stored: its pointer goes to the spool; counted unless outcome is 'sitemap'
 --               done   visited, nothing to parse
@@ -15,17 +15,13 @@
 --         signal: success, throttle, dead, none; sent: 1 if a page request went out
 --         pause_ms: the site asked for this long (Retry-After), else 0
 --         crawl_delay_ms: what robots.txt asks for, 0 for nothing, -1 for unknown
+--         ttfb_ms: time to first byte, 0 if it was not measured or says nothing about the site
 --      4  msgpack [file, durable offset, ...]: high-water marks of the archive
 -- returns one character per result: 1 settled, 0 stale (refused), r retry granted
 --
 -- The leases go first: that write succeeds at maxmemory too, and lets the rest through. So a page
 -- is never both leased and spooled, nor neither.
--- The pace is rules/pace.py's, done here because it must be exact; a model test ties the two.
-
-local RETRY_COST, RETRY_SHARE, RETRY_CAP = 10, 1, 100   -- tenths of a token
-local WIDTH_FLOOR, WIDTH_CEILING = 1000, 32000         -- thousandths
-local DEAD_BASE_MS = 1000
-local max, min = math.max, math.min
+-- Pace and retries are in _pace.lua.
 
 local now = clock(ARGV[1])
 local base_of_crawl, max_delay, later_max, retire_after, jitter = unpack(cmsgpack.unpack(ARGV[2]))
@@ -49,35 +45,6 @@ for lane, leases in pairs(by_lane) do
     end
   end
   closed[lane] = ours
-end
-
--- The pace after a visit (rules/pace.py).
-local function pace(domain, signal, sent, hops, pause, asked)
-  if asked >= 0 then domain.m = asked end
-  local base, due = max(base_delay, domain.m), domain.due
-  if signal == 'success' then
-    domain.x = 0
-    if domain.g > 0 then
-      domain.g = domain.g - math.ceil(base / 10)
-      if domain.g <= base then domain.g = 0 end
-    end
-    domain.w = min(WIDTH_CEILING, domain.w + math.floor((1000000 + math.floor(domain.w / 2)) / domain.w))
-  elseif signal == 'throttle' then
-    domain.x = 0
-    domain.g = min(max(max_delay, base), max(base, domain.g) * 2)
-    domain.w = max(WIDTH_FLOOR, math.floor(domain.w / 2))
-  elseif signal == 'dead' then
-    if due <= now then   -- else it is parked already, and this visit had begun before
-      domain.x = domain.x + 1
-      local back_off = min(max(max_delay, base), max(base, DEAD_BASE_MS) * 2 ^ min(domain.x - 1, 20))
-      due = now + math.ceil(back_off * (1 + jitter / 10))
-    end
-  elseif signal ~= 'none' then
-    error('no signal: ' .. tostring(signal), 0)
-  end
-  if sent == 1 then due = max(due, now + max(base, domain.g) * (1 + hops)) end
-  if pause > 0 then due = max(due, now + pause) end
-  domain.due = due
 end
 
 local later, waiting, spooled = {}, {}, {}   -- lane -> time, URL, ...; lane -> how many; pointers
@@ -105,34 +72,33 @@ local function retire(domain)
   domain.gone = 1
 end
 
+open_budget()
+local limits = { max_delay = max_delay, jitter = jitter }
 local answer = {}
 for i = 1, #results do
-  local lane, lease, kind, outcome, signal, sent, pointer, wait, pause, asked = unpack(results[i])
+  local lane, lease, kind, outcome, signal, sent, pointer, wait, pause, asked, ttfb = unpack(results[i])
   if not held[lease] then
     answer[i] = '0'
     count('stale', 1)
   else
     answer[i] = '1'
     held[lease] = false
-    local hops, name, entry = string.match(lease, '^%S+ (%d+) (%S+) (.+)$')
+    local serial, hops, name, entry = string.match(lease, '^%S+%.(%d+) (%d+) (%S+) (.+)$')
     local domain = open(name, lane)
     count('leased', -1)
     domain.f = domain.f - 1
-    pace(domain, signal, sent, hops, pause, asked)
+    local visit = { signal = signal, sent = sent, pause = pause, crawl_delay = asked, ttfb = ttfb }
+    pace(domain, visit, tonumber(hops), tonumber(serial), now, limits)
 
     local state = string.byte(entry, 3)
-    if sent == 1 and (state - 48) % 4 == 0 then domain.t = min(RETRY_CAP, domain.t + RETRY_SHARE) end
-    if kind == 'retry' then
-      if domain.gone == 1 or domain.t < RETRY_COST then
-        kind = 'done'
-      else
-        domain.t = domain.t - RETRY_COST
-        entry = string.sub(entry, 1, 2) .. string.char(state + 1) .. string.sub(entry, 4)
-        answer[i] = 'r'
-        count('retries', 1)
-        kind = 'later'
-      end
+    local first_try = sent == 1 and (state - 48) % 4 == 0
+    local wanted = kind == 'retry' and domain.gone == 0
+    local granted = budget(domain, first_try, wanted, signal == 'dead')
+    if granted then
+      entry = string.sub(entry, 1, 2) .. string.char(state + 1) .. string.sub(entry, 4)
+      answer[i] = 'r'
     end
+    if kind == 'retry' then kind = granted and 'later' or 'done' end
     if domain.gone == 1 and (kind == 'later' or kind == 'back') then kind, outcome = 'drop', 'dead_host' end
     if kind == 'page' then
       spooled[#spooled + 1] = pointer
@@ -155,6 +121,7 @@ for i = 1, #results do
 end
 
 commit()
+save_budget()
 for i = 1, #spooled do call('XADD', 'spool', '*', 'p', spooled[i]) end
 for lane, list in pairs(later) do in_pieces('ZADD', 'later:' .. lane, list) end
 in_pieces('HSET', 'archive', marks)
