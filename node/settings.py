@@ -152,7 +152,18 @@ class Archive(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     fsync: bool = True
     """Pages are on disk (fdatasync) before anything points at them."""
     disk_reserve_bytes: int = 1_000_000_000
-    """Fetching pauses while less than this is free on the data disk."""
+    """Fetching pauses while less than this is free on the data disk ..."""
+    disk_resume_bytes: int | None = None
+    """... and goes on once this much is; none = a quarter more."""
+    slow_s: float = 2.0
+    """Fetching pauses while bringing pages to disk takes longer than this, and goes on at half of it."""
+
+    @property
+    def resume_bytes(self) -> int:
+        """How much must be free for fetching to go on."""
+        if self.disk_resume_bytes is not None:
+            return self.disk_resume_bytes
+        return self.disk_reserve_bytes + max(1, self.disk_reserve_bytes // 4)
 
 
 class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -183,11 +194,22 @@ class Dns(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 
 class Redis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The node's Redis, where we start it ourselves (``milliarde crawl``)."""
+    """The node's Redis. ``maxmemory_mb`` and ``appendfsync`` are for one that we start ourselves
+    (``milliarde crawl``); the rest is about any.
+    """
 
     maxmemory_mb: int | None = None
-    """``maxmemory`` with ``noeviction``; none = no limit of its own."""
+    """``maxmemory`` with ``noeviction``; none = half of the machine's memory, 0 = no limit."""
     appendfsync: Literal["everysec", "always", "no"] = "everysec"
+    shed_from: float = 0.8
+    """Share of its memory from which the lowest priorities are turned away, more of them the longer it
+    lasts (of ``maxmemory``; where there is none, of ``maxmemory_mb``, or of half of the machine's) ..."""
+    shed_to: float = 0.7
+    """... and under which they are let in again."""
+    shed_queued_after_s: float = 60.0
+    """Where it lasts this long, URLs of those priorities that wait already are dropped, too."""
+    slow_s: float = 1.0
+    """Fetching pauses while calls to Redis take longer than this, and goes on at half of it."""
 
 
 class Watch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -338,6 +360,9 @@ _LEAST: tuple[tuple[str, float], ...] = (
     ("archive.rotate_bytes", 4_096),
     ("archive.log_rotate_bytes", 4_096),
     ("archive.disk_reserve_bytes", 0),
+    ("archive.slow_s", 0.001),
+    ("redis.slow_s", 0.001),
+    ("redis.shed_queued_after_s", 0),
     ("gateway.ceiling_per_s", 0.001),
 )
 
@@ -364,6 +389,7 @@ def _validate(settings: Settings) -> None:
             f"fetcher.lease_s is {settings.lease_s:g} but a visit can take "
             f"{settings.longest_visit_s:g} s: raise it, or lower fetcher.deadline_s"
         )
+    _validate_marks(settings)
     _validate_gateway(settings.gateway)
     token = settings.identity.token
     if not token or not all(c.isascii() and (c.isalpha() or c in "_-") for c in token):
@@ -372,6 +398,16 @@ def _validate(settings: Settings) -> None:
         )
     if not settings.identity.contact.isprintable() or not settings.identity.contact.isascii():
         raise SettingsError("identity.contact must be printable ASCII: a URL or a mail address")
+
+
+def _validate_marks(settings: Settings) -> None:
+    archive, store = settings.archive, settings.redis
+    if not archive.resume_bytes > archive.disk_reserve_bytes:
+        raise SettingsError("archive.disk_resume_bytes must be more than archive.disk_reserve_bytes")
+    if store.maxmemory_mb is not None and store.maxmemory_mb < 0:
+        raise SettingsError("redis.maxmemory_mb must be 0 (no limit) or more")
+    if not 0 < store.shed_to < store.shed_from <= 1:
+        raise SettingsError("redis.shed_to must be less than redis.shed_from, and both shares of 1")
 
 
 _HEADER = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+: ?[\x20-\x7e]+")

@@ -63,6 +63,7 @@ class Outcome(StrEnum):
     EXCLUDED = "excluded"
     NOT_SENT = "not_sent"
     LOCAL_ERROR = "local_error"
+    NO_FILES = "no_files"
     GATEWAY_LIMITED = "gateway_limited"
     GATEWAY_REFUSED = "gateway_refused"
     GATEWAY_QUOTA = "gateway_quota"
@@ -127,6 +128,8 @@ TABLE: dict[Outcome, Row] = {
     Outcome.EXCLUDED: Row(_NONE, sent=False),
     Outcome.NOT_SENT: Row(_NONE, sent=False),
     Outcome.LOCAL_ERROR: Row(_NONE, retry=True),
+    # No more files may be open in this process, so it never came to asking.
+    Outcome.NO_FILES: Row(_NONE, sent=False, back=True),
     # These are about our plan with a gateway (rules/gateway.py), and no site's fault.
     Outcome.GATEWAY_LIMITED: Row(_NONE, sent=False, back=True),
     Outcome.GATEWAY_REFUSED: Row(_NONE, sent=False, back=True),

@@ -10,6 +10,8 @@ FILES_RESERVE = 64
 """Open files that are not for visits: Redis, archive, logs, name servers, what the libraries hold."""
 SMOOTHING = 0.2
 """Weight of the latest call in a smoothed time."""
+MOST_S = 5.0
+"""A single call counts as no longer than this, so that one that hung is soon forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ class Latency:
 
     def end(self, call: int, now: float) -> None:
         """A call has ended, well or not."""
-        self._smoothed += SMOOTHING * (now - self._began.pop(call) - self._smoothed)
+        took = min(now - self._began.pop(call), MOST_S)
+        self._smoothed += SMOOTHING * (took - self._smoothed)
 
     @property
     def idle(self) -> bool:
@@ -69,3 +72,8 @@ class Latency:
 def visits_within(files: int, files_per_visit: int) -> int:
     """How many visits may be under way where a process may have ``files`` files open. At least one."""
     return max(1, (files - FILES_RESERVE) // files_per_visit)
+
+
+def files_for(visits: int, files_per_visit: int) -> int:
+    """How many files a process must be allowed to have open for so many visits: the inverse."""
+    return visits * files_per_visit + FILES_RESERVE

@@ -96,6 +96,11 @@ class ArchiveWriter:
         return self._waiting_bytes
 
     @property
+    def fill(self) -> float:
+        """The same as a share of what may wait."""
+        return self._waiting_bytes / self._buffer_bytes
+
+    @property
     def marks(self) -> dict[str, int]:
         """High-water marks: file -> how many of its bytes are on disk, for every file not yet published."""
         return {file.name: file.durable for file in self._files if file.durable}

@@ -19,13 +19,18 @@ ROBOTS = "robots"
 
 
 class DiskRecorder:
-    """The recorder of a fetcher. ``disk_full`` is set while the archive can't be written."""
+    """The recorder of a fetcher.
+
+    ``disk_full`` is set while the archive can't be written, ``out_of_files`` when a request could not be
+    sent since no more files may be open; whoever acts on that clears it.
+    """
 
     def __init__(self, archive: ArchiveWriter, log: FetchLog, tally: Tally) -> None:
         self._archive = archive
         self._log = log
         self._tally = tally
         self.disk_full = False
+        self.out_of_files = False
 
     def record(self, lease: Lease, url: str, fetched: Fetched, outcome: Outcome) -> Position | None:
         """Archive a response where its outcome says so, and log the request.
@@ -63,6 +68,7 @@ class DiskRecorder:
 
     def robots(self, url: str, fetched: Fetched) -> None:
         """Log a request for a robots.txt (or what it redirects to); its outcome stands in the detail."""
+        self.out_of_files |= fetched.outcome is Outcome.NO_FILES
         detail = f"{fetched.outcome}: {fetched.detail}" if fetched.detail else fetched.outcome
         self._log_request(fetched, url, ROBOTS, detail=detail)
 
