@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from node.errors import ExitCode, MilliardeError
-from tests.bench import crawls, figures, frontier, machine, report, stages
+from tests.bench import crawls, figures, frontier, machine, report, scale, scale_figures, stages
 from tests.bench.crawls import REPO, Run, Side
 from tests.bench.per_run import BASELINE, Raw, per_cpu_second
 from tests.bench.plan import DEFAULT, FULL, IN_FLIGHT, PER_DOMAIN, QUICK, SEED, Plan
@@ -32,6 +32,10 @@ NOTES = (
     "all URLs beforehand: no link is followed, deduplicated or scheduled. The crawling row does that, in "
     "memory.",
     "The server's CPU time counts for nobody.",
+)
+_SCALE = (
+    "Calls against frontiers of several sizes. ms a call, medians: CPU time of Redis / time of the script by "
+    "Redis's statistics / time until the caller has its answer; last, Redis's CPU time for a whole page:"
 )
 _WORK_HELP = "where pages and crawls are kept meanwhile; should be a real disk"
 
@@ -56,7 +60,11 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/bench", description="Measure us, and Scrapy beside us.")
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="under a minute on two quiet cores")
-    size.add_argument("--full", action="store_true", help="five rounds of 5,040 pages: half an hour")
+    size.add_argument(
+        "--full",
+        action="store_true",
+        help="five rounds of 5,040 pages, 10 million URLs in Redis: under an hour",
+    )
     parser.add_argument("--out", type=Path, default=REPO / "bench.json", metavar="FILE")
     parser.add_argument("--work", type=Path, default=REPO / "bench-work", metavar="DIR", help=_WORK_HELP)
     parser.add_argument("--docs", action="store_true", help="also put the numbers into docs/performance.md")
@@ -94,12 +102,14 @@ def _measure(plan: Plan, args: argparse.Namespace) -> None:
     runs = list(_runs(web, work, plan))
     _say("URLs in Redis: what they weigh")
     weights = frontier.weigh(work, plan)
+    _say("calls against frontiers of several sizes")
+    scaled = scale.measure(work, plan.scale, plan.scale_rounds, _say)
     _say("one stage at a time")
     raw = Raw(runs, starts, weights, stages.take(web, work, plan))
-    rows, remarks = figures.figures(raw), figures.remarks(raw)
+    rows, remarks = [*figures.figures(raw), *scale_figures.figures(scaled)], figures.remarks(raw)
     versions = machine.versions(REPO)
     facts["line"] = _line(plan, facts, versions)
-    text = report.document(rows, raw, remarks, facts)
+    text = report.document(rows, raw, remarks, facts, (_SCALE, scale_figures.scale_table(scaled)))
     print(text)
     report.write_json(
         args.out,
@@ -115,6 +125,7 @@ def _measure(plan: Plan, args: argparse.Namespace) -> None:
             "notes": NOTES,
             "stages": raw.staged,
             "weights": weights,
+            "scale": scaled,
             "starts": starts,
             "runs": runs,
             "machine": facts,

@@ -13,6 +13,14 @@ PER_DOMAIN = 32
 
 
 @dataclass(frozen=True, slots=True)
+class Size:
+    """Of a frontier: ``urls`` queued in all, spread evenly over ``domains``."""
+
+    domains: int
+    urls: int
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """One kind of run. ``rounds``: how often the two sides alternate."""
 
@@ -30,12 +38,18 @@ class Plan:
     """Pages to note the stages of, after the first few of each domain."""
     handshake_rounds: int
     """How often the home pages of all domains are fetched for the handshakes' sake, twice each."""
+    scale: tuple[Size, ...]
+    """Frontiers whose calls are held against each other, the smallest first."""
+    scale_rounds: int
+    """Rounds of calls on each of them."""
 
     @property
     def pages(self) -> int:
         return self.domains * self.pages_per_domain
 
 
-QUICK = Plan("quick", 40, 25, 1, False, 40, 1_500, 400, 2)
-DEFAULT = Plan("default", 120, 42, 2, False, 150, 2_000, 2_000, 4)
-FULL = Plan("full", 120, 42, 5, True, 300, 3_000, 4_000, 8)
+SMALL = Size(2_000, 10_000)
+QUICK = Plan("quick", 40, 25, 1, False, 40, 1_500, 400, 2, (SMALL, Size(20_000, 200_000)), 10)
+DEFAULT = Plan("default", 120, 42, 2, False, 150, 2_000, 2_000, 4, (SMALL, Size(83_000, 1_000_000)), 20)
+FULL_SCALE = (SMALL, Size(83_000, 10_000_000), Size(250_000, 10_000_000))
+FULL = Plan("full", 120, 42, 5, True, 300, 3_000, 4_000, 8, FULL_SCALE, 60)

@@ -74,8 +74,10 @@ def stage_table(staged: Staged) -> str:
     return table(("stage", "CPU, ms a page", "Redis, ms a page"), made)
 
 
-def document(rows: Sequence[Figure], raw: Raw, remarks: Sequence[str], facts: dict[str, Any]) -> str:
-    """Everything that a run says, as it goes into docs/performance.md."""
+def document(
+    rows: Sequence[Figure], raw: Raw, remarks: Sequence[str], facts: dict[str, Any], more: Sequence[str] = ()
+) -> str:
+    """Everything that a run says, as it goes into docs/performance.md; ``more`` stands at its end."""
     staged = raw.staged
     said = [
         facts["line"],
@@ -84,6 +86,7 @@ def document(rows: Sequence[Figure], raw: Raw, remarks: Sequence[str], facts: di
         f"One stage at a time, {staged.pages:,} pages of {staged.page_bytes / 1000:,.0f} KB decoded with "
         f"{staged.links:.0f} different links; parts (·) are timed apart on the same pages:",
         stage_table(staged),
+        *more,
     ]
     return "\n\n".join(said)
 

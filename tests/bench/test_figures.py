@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.bench import figures, per_run, report
+from tests.bench import figures, per_run, report, scale_figures
 from tests.bench.__main__ import missing
 from tests.bench.crawls import Run, Side
 from tests.bench.figures import Goal
@@ -16,6 +16,7 @@ from tests.bench.frontier import Weights, level_of, url_of
 from tests.bench.laps import Stage, Staged
 from tests.bench.per_run import Raw
 from tests.bench.processes import Machine, RunError, Usage, measure
+from tests.bench.scale import Cost, Point
 from tests.bench.served import Seen, summarise
 from tests.web.log import Entry
 
@@ -278,3 +279,36 @@ def test_what_is_missing_is_said_in_a_sentence() -> None:
     assert "nginx-light" in (missing(None, scrapy=True) or "")
     assert "scripts/setup --bench" in (missing(Path("/usr/sbin/nginx"), scrapy=False) or "")
     assert missing(Path("/usr/sbin/nginx"), scrapy=True) is None
+
+
+def cost_of(cpu_us: float) -> Cost:
+    return Cost(calls=10, cpu_us=cpu_us, script_us=0.9 * cpu_us, wall_us=1.2 * cpu_us)
+
+
+def point_of(domains: int, queued: int, *, lease_us: float = 700.0, page_us: float = 100.0) -> Point:
+    return Point(domains, queued, 10**8, cost_of(lease_us), cost_of(800.0), cost_of(1500.0), page_us)
+
+
+def test_the_price_of_a_large_frontier_is_held_against_a_small_one() -> None:
+    """Calls at each large frontier have their goal; growth is that of the worst of them."""
+    points = [
+        point_of(2_000, 10_000, page_us=100.0),
+        point_of(83_000, 10_000_000, page_us=108.0),
+        point_of(250_000, 10_000_000, lease_us=1_100.0, page_us=112.0),
+    ]
+    rows = {row.name: row for row in scale_figures.figures(points)}
+    assert set(rows) == {
+        "lease_ms_per_call.83000",
+        "settle_ms_per_call.83000",
+        "lease_ms_per_call.250000",
+        "settle_ms_per_call.250000",
+        "redis_growth_with_queued",
+    }
+    assert rows["lease_ms_per_call.250000"].value == pytest.approx(1.1)
+    missed = {name for name, row in rows.items() if row.goal is not None and not row.goal.met(row.value)}
+    assert missed == {"lease_ms_per_call.250000"}
+    assert rows["redis_growth_with_queued"].value == pytest.approx(1.12)
+    assert scale_figures.figures(points[:1]) == []
+    text = scale_figures.scale_table(points)
+    assert "| 250,000 / 10,000,000 " in text
+    assert "1.10 / 0.990 / 1.32" in text
