@@ -76,14 +76,15 @@ class Line:
         self.usual = USUAL_START
         self.down = False
         self.outages = 0
+        self.answered_began_s = float("-inf")
+        """When the latest request began that was answered while the line was up."""
         self._good: dict[str, str] = {}  # domain -> network, whose answer is oldest first
         self._in_network: Counter[str] = Counter()
         self._bad: dict[str, None] = {}  # domains that failed the last time, oldest first
         self._run: dict[str, str] = {}  # domain -> network, good ones asked and failed since the last answer
         self._proven = False  # has anybody answered?
         self._strangers: set[str] | None = set()  # None: there was a sign of life
-        self._answered_s = float("-inf")  # when the last answer came ...
-        self._answered_began_s = float("-inf")  # ... and when the latest request began that was answered
+        self._answered_s = float("-inf")  # when the last answer came
         self._down_since_s = self._up_since_s = float("-inf")
         self._answers = 0
         self._believed_until_s: float | None = None
@@ -100,7 +101,7 @@ class Line:
         self._strangers, self._proven = None, True
         if not self.down:
             self._answered_s = now_s
-            self._answered_began_s = max(self._answered_began_s, began_s)
+            self.answered_began_s = max(self.answered_began_s, began_s)
             for _ in self._run:
                 self._learn(failed=True)
             self._run.clear()
@@ -152,7 +153,7 @@ class Line:
         """Whose fault a request is that failed at ``ended_s``; ``under_way``: others that may tell."""
         if self.down or began_s < self._up_since_s:
             return Judgement.OURS
-        if self._answered_began_s >= ended_s or now_s >= ended_s + HOLD_S:
+        if self.answered_began_s >= ended_s or now_s >= ended_s + HOLD_S:
             return Judgement.THEIRS
         return Judgement.OPEN if self._may_fall(under_way) else Judgement.THEIRS
 

@@ -20,6 +20,7 @@ import msgspec
 from node.errors import DiskError, StoreError
 from node.rules.entry import Lease
 from node.rules.outcome import Outcome, Signal
+from node.rules.pressure import Reason
 from node.rules.sitemap import Named
 from node.settings import Settings
 from node.store import keys
@@ -84,7 +85,7 @@ class Fetcher:
         self.log = FetchLog(settings.log_folder, f"fetch-{name}", settings.archive.log_rotate_bytes)
         self.recorder = DiskRecorder(self.archive, self.log, self.tally)
         self.offering = Offering(settings, self.frontier, self.exclusions, self.tally)
-        self.client = new_client(settings, self.store)
+        self.client = new_client(settings, self.store, self.tally)
         self.visitor = Visitor(
             settings,
             self.store,
@@ -270,7 +271,7 @@ class Fetcher:
             want = min(self.limit - in_hand, self.settings.fetcher.lease_batch, room)
             low_disk = self._disk_low()
             if want <= 0 or low_disk or not self.lanes:
-                busy = "busy" if room > 0 else "gateway"
+                busy = Reason.BUSY if room > 0 else self.client.short_of
                 self.waiting = "disk_low" if low_disk else busy if want <= 0 else "no_lanes"
                 await self._pause(0.2)
                 continue
@@ -291,6 +292,8 @@ class Fetcher:
             self.frontier.lease(self.store.now_ms(), self.tag, self.lanes, want, self._start % 64)
         )
         self.waiting = leased.reason or ("" if leased.leases else "no_work")
+        if not leased.reason and self.client.short_of is Reason.LINE_DOWN:  # it was for a probe
+            self.waiting = Reason.LINE_DOWN
         if leased.reason:
             self.tally.add(f"refused:fetchers:{leased.reason}")
         for lease in leased.leases:

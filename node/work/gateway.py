@@ -22,6 +22,7 @@ from node.rules import headers as headers_of
 from node.rules import request
 from node.rules.gateway import MAX_RESET_S, MAX_WAIT_S, Speaker, Told, expand, reset_in_s
 from node.rules.outcome import Outcome
+from node.rules.pressure import Reason
 from node.rules.retry_after import retry_after_s
 from node.settings import Settings
 from node.store.connection import LOST, AsyncStore
@@ -54,6 +55,7 @@ _OURS = frozenset({Outcome.LOCAL_ERROR, Outcome.NOT_SENT})
 _NOBODY_THERE = frozenset(
     {
         Outcome.DNS_FAILED,
+        Outcome.DNS_SERVFAIL,
         Outcome.DNS_TIMEOUT,
         Outcome.REFUSED,
         Outcome.UNREACHABLE,
@@ -131,6 +133,11 @@ class Gateway:
             return 0
         soon = math.ceil(self._rate * max(0.0, AHEAD_S - ahead_s)) - (in_hand - self._in_fetch)
         return max(soon, 0 if in_hand else 1)
+
+    @property
+    def short_of(self) -> Reason:
+        """Its calls."""
+        return Reason.GATEWAY
 
     async def tend(self) -> None:
         """Hear how calls stand, for all fetchers; end a stop whose time has come. May raise ``LOST``."""

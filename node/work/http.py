@@ -18,6 +18,7 @@ from node.rules import headers as headers_of
 from node.rules import request
 from node.rules.gateway import Speaker
 from node.rules.outcome import Outcome
+from node.rules.pressure import Reason
 from node.work.answer import Accept, Answer, Truncated
 from node.work.connect import Connection, Connector, Progress
 from node.work.failure import TIMED_OUT, Failure, words
@@ -60,6 +61,8 @@ class Fetched:
     request: bytes
     speaker: Speaker = Speaker.TARGET
     """Who answered, or failed to."""
+    back_in_s: float = 0.0
+    """Where the URL goes back: its domain is not asked again before."""
 
 
 class Fetching(Protocol):
@@ -78,6 +81,10 @@ class Fetching(Protocol):
 
     def room(self, in_hand: int) -> int:
         """How many visits more it can serve soon, beside those in hand."""
+
+    @property
+    def short_of(self) -> Reason:
+        """Why there is no room, where there is none."""
 
     async def tend(self) -> None:
         """To be called about once a second, also while nothing is fetched."""
@@ -190,6 +197,11 @@ class Client:
     def room(self, in_hand: int) -> int:
         """Each visit has a connection at most, so it has no limit of its own."""
         return self._max_connections
+
+    @property
+    def short_of(self) -> Reason:
+        """See ``room``."""
+        return Reason.BUSY
 
     async def tend(self) -> None:
         """Nothing to tend."""

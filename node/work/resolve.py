@@ -41,8 +41,8 @@ _NO_ANSWER = frozenset(
 class Addresses:
     """Where to connect: (IP address, port) in the order to try them.
 
-    Where there is none, ``outcome`` says why (``DNS_FAILED``, ``DNS_TIMEOUT``, ``PRIVATE_ADDRESS``)
-    and ``detail`` says it in words.
+    Where there is none, ``outcome`` says why (``DNS_FAILED``, ``DNS_SERVFAIL``, ``DNS_TIMEOUT``,
+    ``PRIVATE_ADDRESS``) and ``detail`` says it in words.
     """
 
     found: tuple[tuple[str, int], ...]
@@ -127,6 +127,19 @@ class Resolver:
         known = self._cache.get(host.rstrip("."))
         return known is not None and self._clock() < known.expires
 
+    def would_ask(self, host: str, port: int) -> bool:
+        """Whether a name server would be asked for ``host`` now."""
+        redirected = self._connect_to.target(host, port)
+        if redirected is not None:
+            address, _ = redirected
+            if address is not None:
+                return False
+        return literal(host) is None and not self.is_cached(host)
+
+    def forget_failures(self) -> None:
+        """Ask anew for names without an address: our own line was down, and they may have one."""
+        self._cache = {name: known for name, known in self._cache.items() if known.outcome is None}
+
     def demote(self, host: str, ip: str) -> None:
         """``ip`` did not take a connection: try it last for as long as this answer lasts."""
         known = self._cache.get(host.rstrip("."))
@@ -190,8 +203,7 @@ class Resolver:
                 records += result.answer
             elif isinstance(result, aiodns.error.DNSError):
                 code, words = result.args
-                outcome = Outcome.DNS_TIMEOUT if code in _NO_ANSWER else Outcome.DNS_FAILED
-                failure = failure or (outcome, str(words))
+                failure = failure or (_outcome_of(code), str(words))
             else:
                 raise result
         return self._judge(records, failure)
@@ -216,6 +228,13 @@ class Resolver:
 
     def _no_address(self, outcome: Outcome, detail: str) -> _Answer:
         return _Answer(self._clock() + self._negative_ttl_s, (), outcome, detail)
+
+
+def _outcome_of(code: int) -> Outcome:
+    """What an error of c-ares is."""
+    if code in _NO_ANSWER:
+        return Outcome.DNS_TIMEOUT
+    return Outcome.DNS_SERVFAIL if code == aiodns.error.ARES_ESERVFAIL else Outcome.DNS_FAILED
 
 
 def _check_server(server: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from node.rules import url as urls
-from node.rules.outcome import REDIRECT_STATUSES, TABLE, Outcome, Signal
+from node.rules.outcome import LINE, REDIRECT_STATUSES, TABLE, Outcome, Signal
 from node.rules.refusal import Refusal
 from node.rules.retry_after import retry_after_s
 from node.rules.robots import MAX_BODY_BYTES, Access, Rules, of_response
@@ -137,8 +137,16 @@ class Robots:
                 max_wire_bytes=MAX_BODY_BYTES,
                 accept=None,
             )
-            if TABLE[fetched.outcome].back:  # it never came to asking, which says nothing of the site
-                return Asked(None, requests=requests, cut_short=True)
+            row = TABLE[fetched.outcome]
+            if row.back:  # it never came to asking, which says nothing of the site
+                if fetched.outcome in LINE:
+                    self._on_request(url, fetched)
+                return Asked(
+                    None,
+                    requests=requests + row.sent,
+                    pause_ms=round(1000 * fetched.back_in_s),
+                    cut_short=True,
+                )
             requests += 1
             self._on_request(url, fetched)
             if fetched.status not in REDIRECT_STATUSES:

@@ -19,7 +19,7 @@ from node.rules.cookies import ChainJar
 from node.rules.domain import registrable
 from node.rules.entry import MAX_TRIES, Entry, Lease
 from node.rules.headers import essence
-from node.rules.outcome import TABLE, Outcome, Signal
+from node.rules.outcome import LINE, TABLE, Outcome, Signal
 from node.rules.refusal import Refusal
 from node.rules.retry import wait_ms as retry_wait_ms
 from node.rules.retry_after import retry_after_s
@@ -201,7 +201,7 @@ class _Visit:
         if asked.no_room:
             return self._settle(Kind.DROP, "origin_cap", Signal.NONE)
         if asked.cut_short:
-            return self._not_sent(url)
+            return self._not_sent(url, asked.pause_ms)
         if asked.outcome is Outcome.PRIVATE_ADDRESS:
             self.shared.recorder.note(self.lease, url, asked.outcome)
             return self._settle(Kind.DONE, asked.outcome, Signal.NONE)
@@ -233,7 +233,7 @@ class _Visit:
             accept=self._accepts,
             cookies=cookies,
         )
-        gate = challenge_in(fetched)
+        gate = None if TABLE[fetched.outcome].back else challenge_in(fetched)
         if gate is not None:
             fetched.outcome, fetched.detail = Outcome.CHALLENGED, gate
         if not TABLE[fetched.outcome].sent:
@@ -318,18 +318,20 @@ class _Visit:
 
     # -- the end
 
-    def _not_sent(self, url: str) -> Settlement:
+    def _not_sent(self, url: str, pause_ms: int = 0) -> Settlement:
         if self.shared.exclusions.covers(urls.host(url)):
             self.shared.recorder.note(self.lease, url, Outcome.EXCLUDED)
             return self._settle(Kind.DROP, Outcome.EXCLUDED, Signal.NONE)
-        return self._settle(Kind.BACK, Outcome.NOT_SENT, Signal.NONE)
+        return self._settle(Kind.BACK, Outcome.NOT_SENT, Signal.NONE, pause_ms=pause_ms)
 
     def _ended(self, url: str, fetched: Fetched, outcome: Outcome) -> Settlement:
         if outcome is Outcome.PAGE and self.lease.entry.sitemap:
             outcome = Outcome.SITEMAP
         row = TABLE[outcome]
         if row.back:
-            return self._settle(Kind.BACK, outcome, Signal.NONE)
+            if outcome in LINE:
+                self.shared.recorder.record(self.lease, url, fetched, outcome)
+            return self._settle(Kind.BACK, outcome, Signal.NONE, pause_ms=round(1000 * fetched.back_in_s))
         # a page cut off by the deadline is kept, and says about its site what a timeout says
         signal = Signal.THROTTLE if fetched.truncated == "time" else row.signal
         position = self.shared.recorder.record(self.lease, url, fetched, outcome)

@@ -8,8 +8,10 @@ from node.rules.connect_to import ConnectTo
 from node.rules.request import target_of
 from node.settings import Settings
 from node.store.connection import AsyncStore
+from node.store.tally import Tally
 from node.work.gateway import Gateway
 from node.work.http import Client, Fetching
+from node.work.line import LineWatch
 from node.work.proxy import ProxyConnector
 from node.work.resolve import Resolver
 from node.work.secret import Secret
@@ -26,20 +28,21 @@ def user_agent(settings: Settings) -> str:
     return f"{identity.token}/{__version__}{contact}"
 
 
-def new_client(settings: Settings, store: AsyncStore) -> Fetching:
+def new_client(settings: Settings, store: AsyncStore, tally: Tally) -> Fetching:
     """Raises ``SettingsError`` where a setting of ``tls``, ``dns`` or ``gateway`` can't be used."""
     tls = TlsContexts(
         verify=settings.tls.verify, ca_file=settings.tls.ca_file, max_sessions=settings.tls.max_sessions
     )
     if settings.gateway.mode != "off":
         return Gateway(settings, store, lambda secret: _to_gateway(settings, tls, secret))
-    return Client(
+    client = Client(
         user_agent=user_agent(settings),
         tls=tls,
         resolver=_resolver(settings, guard=True),
         max_connections=settings.fetcher.in_flight,
         keep_idle_s=KEEP_IDLE_S if settings.fetcher.keep_alive else 0.0,
     )
+    return LineWatch(client, tally)
 
 
 def _to_gateway(settings: Settings, tls: TlsContexts, secret: Secret | None) -> Client:

@@ -133,7 +133,7 @@ def test_this_machine_is_never_asked_for(dns: NameServer) -> None:
     [
         (NameServer.NXDOMAIN, Outcome.DNS_FAILED),
         ([], Outcome.DNS_FAILED),
-        (NameServer.SERVFAIL, Outcome.DNS_FAILED),
+        (NameServer.SERVFAIL, Outcome.DNS_SERVFAIL),
         (NameServer.REFUSED, Outcome.DNS_TIMEOUT),
     ],
 )

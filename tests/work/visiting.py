@@ -103,8 +103,9 @@ async def visits(
     settings.warc_folder.mkdir(parents=True, exist_ok=True)
     settings.log_folder.mkdir(parents=True, exist_ok=True)
     log = FetchLog(settings.log_folder, "fetch-f01")
-    recorder = DiskRecorder(archive, log, Tally("fetchers"))
-    client = new_client(settings, store)
+    tally = Tally("fetchers")
+    recorder = DiskRecorder(archive, log, tally)
+    client = new_client(settings, store, tally)
     exclusions = Exclusions()
     dice = random.Random(1)
 

@@ -1,0 +1,202 @@
+"""Fetching that tells its own line from the sites': what fails while the link or the resolver is down is
+charged to nobody.
+
+Every result passes here. Where nothing came back, it may wait a moment for what others say (``rules/line``);
+if it was our own line, it becomes ``LINE_DOWN``, or ``LINE_LOST`` where the request may have arrived, and the
+URL goes back as if it had not been taken. While the line is down nothing is fetched but probes: ordinary
+visits, a few at a time. The link and the resolver are judged apart, since sites whose addresses are known
+still answer while the resolver is down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import Callable
+
+from node.rules import request
+from node.rules import url as urls
+from node.rules.domain import registrable
+from node.rules.line import PROBE_MOST_S, PROBES, Judgement, Line, network_of
+from node.rules.outcome import TABLE, Outcome
+from node.rules.pressure import Reason
+from node.store.tally import Tally
+from node.work.answer import Accept
+from node.work.http import Client, Fetched
+
+NETWORKS = 3
+"""Networks that must fail together before it is the link and no hoster."""
+LOOK_AGAIN_S = 1.0
+"""Held back, a failure is looked at again as soon as somebody answers, and this often."""
+
+_DNS = frozenset({Outcome.DNS_FAILED, Outcome.DNS_SERVFAIL, Outcome.DNS_TIMEOUT})
+_log = logging.getLogger(__name__)
+
+
+class LineWatch:
+    """Fetches by ``client``; one per process, used inside its event loop.
+
+    ``tally`` counts ``line_outages`` and ``line_spared``. ``clock`` is monotonic seconds, ``jitter()`` a
+    number in 0..1.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        tally: Tally,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._client = client
+        self._tally = tally
+        self._clock = clock
+        self._jitter = jitter
+        self.link = Line(networks=NETWORKS)
+        self.resolver = Line(networks=1)
+        self._was_down = False
+        self._under_way = 0
+        self._held: deque[tuple[float, asyncio.Future[None]]] = deque()
+
+    # -- what a fetcher asks
+
+    @property
+    def down(self) -> bool:
+        """Is the line held to be down?"""
+        return self.link.down or self.resolver.down
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        deadline_s: float,
+        max_wire_bytes: int,
+        accept: Accept | None = None,
+        cookies: str | None = None,
+    ) -> Fetched:
+        """See ``Client.fetch``. A failure may be held back for ``HOLD_S`` beyond the deadline."""
+        began_s, is_probe = self._clock(), self.down
+        asks = self._asks_dns(url)
+        self._under_way += 1
+        try:
+            fetched = await self._client.fetch(
+                url, deadline_s=deadline_s, max_wire_bytes=max_wire_bytes, accept=accept, cookies=cookies
+            )
+            ended_s = self._clock()
+            self._note(url, fetched, began_s, ended_s, asks_dns=asks)
+            instead = TABLE[fetched.outcome].ours
+            if fetched.truncated == "time":
+                instead = Outcome.LINE_LOST
+            if instead is not None and await self._is_ours(fetched.outcome, began_s, ended_s):
+                self._spare(fetched, instead, is_probe=is_probe)
+            return fetched
+        finally:
+            self._under_way -= 1
+
+    def room(self, in_hand: int) -> int:
+        """While the line is down, as many as a probe takes, now and then; else what the client says."""
+        line = self.link if self.link.down else self.resolver
+        if line.down and not line.probe_due(self._clock(), self._jitter()):
+            return 0
+        self._tell()
+        return PROBES if self.down else self._client.room(in_hand)
+
+    @property
+    def short_of(self) -> Reason:
+        """Why there is no room."""
+        return Reason.LINE_DOWN if self.down else self._client.short_of
+
+    async def tend(self) -> None:
+        """See ``Fetching``."""
+        await self._client.tend()
+
+    async def close(self) -> None:
+        """Close all connections. Who is held back goes on."""
+        for _, wake in self._held:
+            _set(wake)
+        await self._client.close()
+
+    # -- what results say
+
+    def _asks_dns(self, url: str) -> bool:
+        try:
+            target = request.target_of(url)
+        except ValueError:
+            return False
+        return self._client.resolver.would_ask(target.host, target.port)
+
+    def _note(self, url: str, fetched: Fetched, began_s: float, ended_s: float, *, asks_dns: bool) -> None:
+        row = TABLE[fetched.outcome]
+        domain = registrable(urls.host(url))
+        # who is asked for more than robots.txt has answered for that, maybe an earlier process
+        known = not url.endswith("/robots.txt")
+        if row.ours is not None:
+            network = network_of(fetched.ip)
+            self.link.failed(domain, network, began_s=began_s, now_s=ended_s, known=known, mute=row.mute)
+        elif fetched.wire_bytes and fetched.truncated != "time":
+            self.link.answered(domain, network_of(fetched.ip), began_s=began_s, now_s=ended_s)
+        if asks_dns:
+            if fetched.outcome in _DNS:
+                self.resolver.failed(domain, "", began_s=began_s, now_s=ended_s, known=known, mute=row.mute)
+            elif fetched.connect_ms:
+                self.resolver.answered(domain, "", began_s=began_s, now_s=began_s + fetched.connect_ms / 1000)
+        self._tell()
+
+    async def _is_ours(self, outcome: Outcome, began_s: float, ended_s: float) -> bool:
+        """Whose fault it is, as soon as that can be told."""
+        lines = (self.link, self.resolver) if outcome in _DNS else (self.link,)
+        while True:
+            now_s = self._clock()
+            judgements = [
+                line.judge(began_s=began_s, ended_s=ended_s, now_s=now_s, under_way=self._under_way - 1)
+                for line in lines
+            ]
+            if Judgement.OURS in judgements:
+                return True
+            if Judgement.OPEN not in judgements:
+                return False
+            await self._hold(ended_s)
+
+    async def _hold(self, ended_s: float) -> None:
+        """Wait until somebody who was asked later has answered, it is judged, or it is time to look again."""
+        while self._held and self._held[0][1].done():
+            self._held.popleft()
+        wake = asyncio.get_running_loop().create_future()
+        self._held.append((ended_s, wake))
+        timer = asyncio.get_running_loop().call_later(LOOK_AGAIN_S, _set, wake)
+        try:
+            await wake
+        finally:
+            timer.cancel()
+            wake.cancel()
+
+    def _tell(self) -> None:
+        """Wake whom the last result concerns, and say so where the line went down or up."""
+        changed = self.down != self._was_down
+        while self._held and (changed or self._held[0][0] <= self.link.answered_began_s):
+            _set(self._held.popleft()[1])
+        if not changed:
+            return
+        self._was_down = self.down
+        if self.down:
+            self._tally.add("line_outages")
+            what = "link" if self.link.down else "resolver"
+            _log.warning("our own %s seems to be down: fetching pauses, no site is charged", what)
+        else:
+            self._client.resolver.forget_failures()
+            _log.warning("our own line is up again")
+
+    def _spare(self, fetched: Fetched, instead: Outcome, *, is_probe: bool) -> None:
+        fetched.detail = f"{fetched.outcome}: {fetched.detail}" if fetched.detail else fetched.outcome
+        fetched.outcome = instead
+        if is_probe:  # the next probe is to go elsewhere
+            fetched.back_in_s = PROBE_MOST_S
+        self._tally.add("line_spared")
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
