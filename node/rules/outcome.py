@@ -54,6 +54,7 @@ class Outcome(StrEnum):
     DISCONNECTED = "disconnected"
     DNS_FAILED = "dns_failed"
     DNS_TIMEOUT = "dns_timeout"
+    DNS_SERVFAIL = "dns_servfail"
     TLS_FAILED = "tls_failed"
     MALFORMED_HTTP = "malformed_http"
     UNSUPPORTED_ENCODING = "unsupported_encoding"
@@ -64,6 +65,8 @@ class Outcome(StrEnum):
     NOT_SENT = "not_sent"
     LOCAL_ERROR = "local_error"
     NO_FILES = "no_files"
+    LINE_DOWN = "line_down"
+    LINE_LOST = "line_lost"
     GATEWAY_LIMITED = "gateway_limited"
     GATEWAY_REFUSED = "gateway_refused"
     GATEWAY_QUOTA = "gateway_quota"
@@ -78,6 +81,8 @@ class Row:
     ``retry``: may be tried again, within the retry budget. ``archive``: the response is
     kept in the WARC. ``sent``: a request went out, so the visit is paid for with a delay.
     ``back``: the URL returns to the front of its queue, as if it had not been taken.
+    ``ours``: nothing came back, which may be our own line's fault; then it is this instead. ``mute``: not the
+    slightest sign of life (rules/line.py).
     """
 
     signal: Signal
@@ -85,6 +90,8 @@ class Row:
     archive: bool = False
     sent: bool = True
     back: bool = False
+    ours: Outcome | None = None
+    mute: bool = False
 
 
 _OK, _THROTTLE, _DEAD, _NONE = Signal.SUCCESS, Signal.THROTTLE, Signal.DEAD, Signal.NONE
@@ -112,14 +119,16 @@ TABLE: dict[Outcome, Row] = {
     Outcome.CHALLENGED: Row(_THROTTLE, retry=True),
     Outcome.SERVER_ERROR: Row(_NONE, retry=True),
     Outcome.UNAVAILABLE: Row(_THROTTLE, retry=True),
-    Outcome.TIMEOUT: Row(_THROTTLE, retry=True),
-    Outcome.CONNECT_TIMEOUT: Row(_DEAD, retry=True),
-    Outcome.REFUSED: Row(_DEAD, retry=True),
-    Outcome.UNREACHABLE: Row(_DEAD, retry=True),
-    Outcome.DISCONNECTED: Row(_THROTTLE, retry=True),
-    Outcome.DNS_FAILED: Row(_DEAD, retry=True),
-    Outcome.DNS_TIMEOUT: Row(_NONE, retry=True),
-    Outcome.TLS_FAILED: Row(_DEAD),
+    Outcome.TIMEOUT: Row(_THROTTLE, retry=True, ours=Outcome.LINE_LOST),
+    Outcome.CONNECT_TIMEOUT: Row(_DEAD, retry=True, ours=Outcome.LINE_DOWN, mute=True),
+    Outcome.REFUSED: Row(_DEAD, retry=True, ours=Outcome.LINE_DOWN),
+    Outcome.UNREACHABLE: Row(_DEAD, retry=True, ours=Outcome.LINE_DOWN, mute=True),
+    Outcome.DISCONNECTED: Row(_THROTTLE, retry=True, ours=Outcome.LINE_LOST),
+    Outcome.DNS_FAILED: Row(_DEAD, retry=True, ours=Outcome.LINE_DOWN),
+    Outcome.DNS_TIMEOUT: Row(_NONE, retry=True, ours=Outcome.LINE_DOWN, mute=True),
+    # The name server is there and can't find out: mostly the domain's own name servers are broken.
+    Outcome.DNS_SERVFAIL: Row(_DEAD, retry=True, ours=Outcome.LINE_DOWN, mute=True),
+    Outcome.TLS_FAILED: Row(_DEAD, ours=Outcome.LINE_DOWN),
     Outcome.MALFORMED_HTTP: Row(_NONE),
     Outcome.UNSUPPORTED_ENCODING: Row(_NONE),
     Outcome.PRIVATE_ADDRESS: Row(_NONE, sent=False),
@@ -130,6 +139,9 @@ TABLE: dict[Outcome, Row] = {
     Outcome.LOCAL_ERROR: Row(_NONE, retry=True),
     # No more files may be open in this process, so it never came to asking.
     Outcome.NO_FILES: Row(_NONE, sent=False, back=True),
+    # Our own line (rules/line.py): nobody's fault but ours. What may have arrived is paid for with a delay.
+    Outcome.LINE_DOWN: Row(_NONE, sent=False, back=True),
+    Outcome.LINE_LOST: Row(_NONE, back=True),
     # These are about our plan with a gateway (rules/gateway.py), and no site's fault.
     Outcome.GATEWAY_LIMITED: Row(_NONE, sent=False, back=True),
     Outcome.GATEWAY_REFUSED: Row(_NONE, sent=False, back=True),
@@ -137,6 +149,9 @@ TABLE: dict[Outcome, Row] = {
     Outcome.GATEWAY_UNREACHABLE: Row(_NONE, sent=False, back=True),
     Outcome.GATEWAY_FAILED: Row(_NONE, retry=True),
 }
+
+LINE = frozenset({Outcome.LINE_DOWN, Outcome.LINE_LOST})
+"""What requests are while our own line is down."""
 
 _BY_STATUS: dict[int, Outcome] = {
     204: Outcome.NO_CONTENT,
