@@ -127,7 +127,7 @@ def sites(rng: random.Random, many: int, *, delayed: bool) -> list[Site]:
     if delayed:
         bases = [rng.choice([1_000, 5_000]) for _ in range(many)]
         return [Site(base, int(base * 10 ** rng.uniform(-1, 1.48)), rng.randint(50, 500)) for base in bases]
-    return [Site(0, rng.randint(1, 40), rng.randint(8_000, 20_000)) for _ in range(many)]
+    return [Site(0, rng.randint(1, 40), rng.randint(10_000, 40_000)) for _ in range(many)]
 
 
 def simulate(law: Law, every: Iterable[Site], rng: random.Random, until_ms: int) -> dict[int, Sum]:

@@ -10,6 +10,7 @@ from node.rules.pace import Limits
 from tests.rules.pace_simulation import LATE_MS, MAX_DELAY_MS, Site, chosen, plain, simulate, sites, total
 
 
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("delayed", [False, True])
 def test_overload_is_rare_whatever_a_site_stands(delayed: bool) -> None:
     """A thousand sites of random tolerance: under 5 % of requests are too many, under 2 % after ten minutes;
@@ -21,7 +22,7 @@ def test_overload_is_rare_whatever_a_site_stands(delayed: bool) -> None:
     assert total(sums).late_share < 0.01
     for tolerance, each in sums.items():
         # what a site stands is found out by four or five failures, of however few requests
-        few = tolerance >= 128 if delayed else tolerance == 1
+        few = tolerance >= 128 if delayed else tolerance <= 2
         assert each.share < (0.25 if few else 0.05), (tolerance, each)
         assert each.late_share < 0.03, (tolerance, each)
 
