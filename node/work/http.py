@@ -64,6 +64,11 @@ class Fetched:
     back_in_s: float = 0.0
     """Where the URL goes back: its domain is not asked again before."""
 
+    @property
+    def latency_ms(self) -> int:
+        """From the connection to the end of the headers: what the site itself took. 0 = no answer."""
+        return max(1, self.ttfb_ms - self.connect_ms) if self.ttfb_ms > 0 else 0
+
 
 class Fetching(Protocol):
     """Who does the fetching for a fetcher: ``Client``, or a gateway."""

@@ -69,7 +69,8 @@ class Visited:
 
 @dataclass(slots=True)
 class Visitor:
-    """What all visits of a fetcher share. ``may_send(lease)`` asks whether a lease is still ours."""
+    """What all visits of a fetcher share. ``may_send(lease)`` asks whether a lease is still ours;
+    ``on_time()`` whether our event loop is, so that the time an answer took is the site's."""
 
     settings: Settings
     store: AsyncStore
@@ -81,6 +82,7 @@ class Visitor:
     may_send: Callable[[Lease], bool]
     jitter: Callable[[], float]
     sitemaps: Sitemaps
+    on_time: Callable[[], bool] = lambda: True
 
     async def visit(self, lease: Lease) -> Visited:
         """Serve one lease to its end, be it that we are told to stop or that the store goes away.
@@ -101,7 +103,7 @@ class Visitor:
 class _Visit:
     __slots__ = (
         *("asked", "chain", "crawl_delay_ms", "found", "jar"),
-        *("lease", "origins", "sent", "shared", "sitemaps"),
+        *("latency_ms", "lease", "origins", "sent", "shared", "sitemaps"),
     )
 
     def __init__(self, shared: Visitor, lease: Lease) -> None:
@@ -110,6 +112,7 @@ class _Visit:
         self.sent = False
         self.asked = False
         self.crawl_delay_ms = -1
+        self.latency_ms = 0
         self.jar: ChainJar | None = None
         self.chain = {dedup_key(lease.entry.url)}
         self.found: list[tuple[str, int]] = []
@@ -334,6 +337,8 @@ class _Visit:
             return self._settle(Kind.BACK, outcome, Signal.NONE, pause_ms=round(1000 * fetched.back_in_s))
         # a page cut off by the deadline is kept, and says about its site what a timeout says
         signal = Signal.THROTTLE if fetched.truncated == "time" else row.signal
+        if self.shared.settings.gateway.mode == "off" and self.shared.on_time():
+            self.latency_ms = fetched.latency_ms
         position = self.shared.recorder.record(self.lease, url, fetched, outcome)
         if outcome in (Outcome.PAGE, Outcome.SITEMAP):
             if position is None:  # no room on the disk: the page is fetched again when there is
@@ -376,4 +381,5 @@ class _Visit:
             wait_ms=wait_ms,
             pause_ms=pause_ms,
             crawl_delay_ms=self.crawl_delay_ms,
+            ttfb_ms=self.latency_ms,
         )

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from node.rules.outcome import Outcome, Signal
+from node.store import keys
+from node.store.domain_record import unpack
 from node.store.frontier import Kind
 from tests.redis_server import RedisServer
 from tests.web.running import MiniWeb
@@ -134,6 +136,17 @@ async def test_a_crawl_delay_reaches_the_scheduler(one: Visits, web: MiniWeb) ->
         await one.store.redis.zscore(f"ready:{visited.settlement.lease.lane}", "robots-delay.test") or 0
     )
     assert due >= one.store.now_ms() + 2_500
+
+
+@pytest.mark.parametrize("on_time", [True, False])
+async def test_the_time_an_answer_took_reaches_the_pace(one: Visits, on_time: bool) -> None:
+    """From the connection to the headers; not while our own loop is late, since then it is not the site's."""
+    one.visitor.on_time = lambda: on_time
+    visited = await one.visit("https://slow.test/wait/0.2")
+    assert one.outcome(visited) is Outcome.PAGE
+    assert visited.settlement.ttfb_ms >= 200 if on_time else visited.settlement.ttfb_ms == 0
+    packed = await one.store.redis.get(keys.domain("slow.test"))
+    assert unpack(packed).pace.ttfb_count == int(on_time)
 
 
 async def test_hops_are_followed_registered_and_paid_for(one: Visits, web: MiniWeb) -> None:
