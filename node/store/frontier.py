@@ -61,7 +61,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """What became of an offer. ``full``: domain -> (worst level it holds, believe for ms)."""
+    """What became of an offer. ``full``: domain -> (worst level it holds, believe for ms).
+
+    Levels from ``below`` on are turned away for want of memory now, whatever their domain.
+    """
 
     acknowledged: int
     admitted: int
@@ -69,6 +72,7 @@ class Offered:
     refused: int
     displaced: int
     full: Mapping[str, tuple[int, int]]
+    below: int = keys.LEVELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +100,14 @@ class Settlement:
     pause_ms: int = 0
     crawl_delay_ms: int = -1
     ttfb_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shed:
+    """What was dropped for want of memory; ``next``: where to go on in the lane, -1 = it has no more."""
+
+    next: int
+    dropped: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +263,17 @@ class Frontier:
         return Verb("trim", (now_ms, domain, lane, self.base_delay_ms, keep, host, reason), decode)
 
 
+    def shed(self, now_ms: int, lane: int, start: int, *, domains: int, urls: int, level: int) -> Verb[Shed]:
+        """Drop up to ``urls`` URLs of ``level`` and worse, of up to ``domains`` domains of a lane that are
+        ready, beginning with the one at ``start``."""
+
+        def decode(answer: list[int]) -> Shed:
+            return Shed(*answer)
+
+        return Verb("shed", (now_ms, lane, self.base_delay_ms, start, domains, urls, level), decode)
+
+
 def _offered(answer: list[Any]) -> Offered:
-    full = {answer[i].decode(): (answer[i + 1], answer[i + 2]) for i in range(5, len(answer), 3)}
-    acknowledged, admitted, seen, refused, displaced = answer[:5]
-    return Offered(acknowledged, admitted, seen, refused, displaced, full)
+    full = {answer[i].decode(): (answer[i + 1], answer[i + 2]) for i in range(6, len(answer), 3)}
+    acknowledged, admitted, seen, refused, displaced, below = answer[:6]
+    return Offered(acknowledged, admitted, seen, refused, displaced, full, below)

@@ -9,7 +9,7 @@ key                  type    what, and how it is bounded
 meta                 hash    fingerprint, run id, boot id, clock base, schema; 7 fields
 clock                string  the greatest time any verb has seen (ms)
 epoch                string  after an unclean start: no domain before this + its delay
-control              hash    pause, stop, pages_max, spool_max; advice for the operator
+control              hash    pause, stop, pages_max, spool_max, shed; advice for the operator
 ledger               hash    the counters of I1, kept by the verbs themselves
 retries              hash    the node's budget of retries (``rules/retry.py``); 3 fields
 outcomes             hash    results of visits by name; bounded by ``rules/outcome.py``

@@ -25,6 +25,7 @@ _PRELUDES = {
     "offer": ("_lib", "_seen"),
     "reap": ("_lib",),
     "settle": ("_lib", "_pace"),
+    "shed": ("_lib",),
     "trim": ("_lib",),
 }
 

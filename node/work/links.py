@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from node.rules.admit import Admission, DomainSet, Scope, ScopeKind
+from node.rules.admit import LEVELS, Admission, DomainSet, Scope, ScopeKind
 from node.rules.entry import NESTED, SITEMAP, Entry
 from node.rules.refusal import Refusal
 from node.rules.seen import fingerprint
@@ -19,7 +19,7 @@ from node.rules.url import dedup_key
 from node.settings import Settings
 from node.store import keys
 from node.store.exclusions import Exclusions
-from node.store.frontier import Frontier, Group, Offered
+from node.store.frontier import BELIEVE_MS, Frontier, Group, Offered
 from node.store.tally import Tally
 from node.work import seed
 
@@ -72,6 +72,8 @@ class Offering:
         self._tally = tally
         self.known = KnownUrls()
         self._full: dict[str, tuple[int, int]] = {}
+        self._below, self._below_until_ms = LEVELS, 0
+        """Levels from this one on are turned away everywhere, for want of memory."""
         self._fresh: dict[str, list[int]] = {}
         crawl = settings.crawl
         self.admission = Admission(
@@ -104,6 +106,7 @@ class Offering:
         """
         groups = {} if groups is None else groups
         admit, known, full = self.admission.admit, self.known, self._full
+        below = self._below if now_ms < self._below_until_ms else LEVELS
         drop = self._tally.add
         already = 0
         for url, depth in found:
@@ -118,6 +121,10 @@ class Offering:
                 continue
             domain = place.domain
             level = SITEMAP_LEVEL if sitemap else place.level
+            if level >= below:
+                drop("drop:shed")
+                drop(f"shed:{level}")
+                continue
             if domain in full:
                 worst, until_ms = full[domain]
                 if now_ms >= until_ms:
@@ -143,7 +150,8 @@ class Offering:
             self.groups(found, now_ms, groups, sitemap=kind)
 
     def learn(self, offered: Offered, now_ms: int) -> None:
-        """Take in the answer to an offer of ``groups``: who is full, what is seen now."""
+        """Take in the answer to an offer of ``groups``: who is full, what is seen now, what is of no use."""
+        self._below, self._below_until_ms = offered.below, now_ms + BELIEVE_MS
         for domain, (worst, believe_ms) in offered.full.items():
             self._full[domain] = (worst, now_ms + believe_ms)
         if len(self._full) > 100_000:

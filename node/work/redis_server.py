@@ -16,6 +16,7 @@ import redis
 from node.errors import StoreError
 from node.settings import Settings
 from node.work import process
+from node.work.machine import memory_bytes
 
 _SOCKET_PATH_MAX = 100
 """The kernel takes 107 bytes; Redis wants some of them."""
@@ -62,8 +63,9 @@ def _config(settings: Settings, folder: Path) -> str:
         "hash-max-listpack-entries 64",
         "lua-time-limit 5000",
     ]
-    if settings.redis.maxmemory_mb is not None:
-        lines.append(f"maxmemory {settings.redis.maxmemory_mb}mb")
+    megabytes = settings.redis.maxmemory_mb
+    # none set: half of the machine, since a rewrite of the append-only file may copy much of it
+    lines.append(f"maxmemory {memory_bytes() // 2 if megabytes is None else megabytes << 20}")
     return "\n".join(lines) + "\n"
 
 

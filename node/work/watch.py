@@ -17,11 +17,13 @@ from node.rules.pressure import spool_bound
 from node.settings import Settings
 from node.store import closeup, keys, snapshot
 from node.store.connection import LOST, Store
+from node.store.frontier import Frontier
 from node.store.snapshot import Report, Snapshot
 from node.store.tally import Tally, rss_bytes
-from node.work import process
+from node.work import process, shedding
 from node.work.metrics import NodeCollector
 from node.work.process import StopFlag
+from node.work.shedding import Shedder
 
 EVERY_S = 1.0
 _LET_GO_S = 2.0
@@ -127,6 +129,7 @@ class Watch:
         self._base_delay_ms = round(1000 * settings.crawl.delay_s)
         self._rate = _Rate()
         self._advisor = Advisor()
+        self._shedder = Shedder(settings, Frontier(settings))
 
     def run(self) -> None:
         self._serve()
@@ -173,6 +176,7 @@ class Watch:
             "pace": advice.stage.value,
             "advice": advice.words(window),
             "pages_per_s": f"{self._advisor.pages_per_s:.1f}",
+            **self._shedder.judge(look, time.monotonic()),
         }
         report = Report(os.getpid(), self.store.now_ms(), rss_mb=rss_bytes() // 1_000_000)
         tallies = self.tally.take()
@@ -186,10 +190,12 @@ class Watch:
             spare=True,
         )
         self.tally.put_back([each for each, done in zip(tallies, tallied, strict=True) if done is None])
+        self._shedder.sweep(self.store, time.monotonic())
 
     def _leave(self) -> None:
+        gone = [("HDEL", keys.PROCS, "watch"), ("HDEL", keys.CONTROL, shedding.FIELD)]
         try:
-            self.store.calls([], extra=[*self.tally.take(), ("HDEL", keys.PROCS, "watch")], spare=True)
+            self.store.calls([], extra=[*self.tally.take(), *gone], spare=True)
         except LOST:
             return
         finally:

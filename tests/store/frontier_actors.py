@@ -7,6 +7,7 @@ import random
 from node.rules.entry import Entry
 from node.rules.outcome import Signal
 from node.rules.shard import lane_of
+from node.rules.shed import BETTER, NOTHING
 from node.store import keys, spool
 from node.store.connection import ADOPT_MS, GRACE_MS
 from node.store.frontier import Group, Kind, Settlement
@@ -330,9 +331,14 @@ class Actors(History):
         stop=among(False, False, False, False, True),
         pages_max=among(None, None, 3, 8),
         spool_max=among(None, None, 1, 4),
+        shed=among(None, None, 1, 6, BETTER, NOTHING),
     )
-    def steer(self, pause: bool, stop: bool, pages_max: int | None, spool_max: int | None) -> None:
+    def steer(
+        self, pause: bool, stop: bool, pages_max: int | None, spool_max: int | None, shed: int | None
+    ) -> None:
+        self.model.shed = shed or 0
         wanted = {
+            "shed": shed,
             "pages_max": pages_max,
             "spool_max": spool_max,
             "pause": pause or None,
@@ -346,7 +352,38 @@ class Actors(History):
 
     @happens(3)
     def steer_nothing(self) -> None:
-        self.steer(pause=False, stop=False, pages_max=None, spool_max=None)
+        self.steer(pause=False, stop=False, pages_max=None, spool_max=None, shed=None)
+
+    @happens(2, shed=among(1, 4, BETTER, NOTHING))
+    def memory_is_short(self, shed: int) -> None:
+        self.steer(pause=False, stop=False, pages_max=None, spool_max=None, shed=shed)
+
+    @happens(
+        2,
+        lane=among(*LANES),
+        start=among(0, 0, 0, 1, 5),
+        domains=whole(1, 3),
+        urls=whole(1, 4),
+        level=among(1, 2, 5),
+        lag=lags,
+    )
+    def shed(self, lane: int, start: int, domains: int, urls: int, level: int, lag: int) -> None:
+        """What waits is dropped, the worst of each domain that is ready; the answer says where to go on."""
+        world = self.world
+        self.caller(lag)
+        before = [name for name, _ in self.zset(keys.ready(lane))]
+        names = before[start : start + domains]
+        got = world.store.call(
+            world.frontier.shed(world.now_ms, lane, start, domains=domains, urls=urls, level=level)
+        )
+        assert got.dropped == self.model.drop_worst(names, urls, level)
+        after = [name for name, _ in self.zset(keys.ready(lane))]
+        if got.next < 0:
+            assert len(names) < domains
+        else:
+            # nobody is passed over who has more of it, but for those that were looked at already
+            for name in set(before[start:]) & set(after[start : got.next]):
+                assert not any(self.model.domains[name].lists[at] for at in range(level, keys.LEVELS))
 
     # -- Redis restarts
 

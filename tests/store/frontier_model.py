@@ -17,6 +17,7 @@ from node.rules.entry import Lease, unpack
 from node.rules.outcome import Signal
 from node.rules.pace import Limits, Pace
 from node.rules.seen import Filter, Plan
+from node.rules.shed import BETTER, admitted_below
 from node.store.domain_record import DomainRecord
 from node.store.frontier import Group, Kind, Offered, Settlement
 from node.store.keys import LEVELS
@@ -86,6 +87,8 @@ class Model:
     max_domains: int
     later_max: int
     retire_after: int
+    shed: int = 0
+    """The grade of shedding, as in rules/shed.py."""
     domains: dict[str, ModelDomain] = field(default_factory=dict)
     spool: dict[bytes, str] = field(default_factory=dict)
     ledger: Counter[str] = field(default_factory=Counter)
@@ -113,7 +116,13 @@ class Model:
         for group in groups:
             self._offer_to(group, returning, counts, full)
         return Offered(
-            acknowledged, counts["admitted"], counts["seen"], counts["refused"], counts["displaced"], full
+            acknowledged,
+            counts["admitted"],
+            counts["seen"],
+            counts["refused"],
+            counts["displaced"],
+            full,
+            admitted_below(0 if returning else self.shed),
         )
 
     def _offer_to(
@@ -132,7 +141,8 @@ class Model:
             counts["refused"] += len(fresh)
             full[domain.name] = (-1, 5_000)
             return
-        entered, worst = 0, LEVELS
+        entered, worst, shed = 0, LEVELS, 0
+        grade = 0 if returning else self.shed
         for entry in fresh:
             level = unpack(entry).level
             if not returning and domain.filter.contains(self._slots_of(entry)):
@@ -144,7 +154,15 @@ class Model:
                 counts["refused"] += 1
                 worst = -1
                 continue
-            if domain.queued + len(domain.later) >= self.cap and not self._displace(domain, level, counts):
+            full_up = domain.queued + len(domain.later) >= self.cap
+            barred = level >= admitted_below(grade)
+            if barred or ((full_up or grade == BETTER) and not self._displace(domain, level, counts)):
+                if barred or not full_up:
+                    shed += 1
+                    self.ledger["refuse:shed"] += 1
+                    self.ledger[f"shed:{level}"] += 1
+                    counts["refused"] += 1
+                    continue
                 self.ledger["refuse:full"] += 1
                 counts["refused"] += 1
                 worst = min(worst, level)
@@ -160,6 +178,8 @@ class Model:
                 self.ledger["admitted"] += 1
         if worst < LEVELS:
             full[domain.name] = (worst, 5_000)
+        elif shed:
+            full[domain.name] = (LEVELS, 0)
         if is_new and entered:
             self.domains[domain.name] = domain
             self.ledger["domains"] += 1
@@ -324,6 +344,22 @@ class Model:
         for queue in domain.lists.values():
             queue.clear()
         domain.gone = True
+
+    # -- shedding what waits
+
+    def drop_worst(self, names: Sequence[str], most: int, least: int) -> int:
+        """Of these domains in turn, the worst URLs of level ``least`` and worse; answers how many."""
+        left = most
+        for name in names:
+            for level in range(LEVELS - 1, least - 1, -1):
+                queue = self.domains[name].lists[level]
+                while queue and left:
+                    queue.pop()
+                    left -= 1
+                    self.ledger[f"shed:{level}"] += 1
+        self.ledger["queued"] -= most - left
+        self.ledger["drop:shed"] += most - left
+        return most - left
 
     # -- trim
 

@@ -9,10 +9,13 @@
 --      5  the entries of all groups in a row: most are known and need never be cut out of it
 --      6  '<I4' for each entry: where it ends in 5
 --      7  the filter slots of each entry, 12 * rounds bytes
--- returns {acknowledged, admitted, seen, refused, displaced,
+-- returns {acknowledged, admitted, seen, refused, displaced, below,
 --          full domain, worst level it holds (-1: nothing is better), believe_ms, ...}
+--         below: levels from this one on are turned away just now, whatever their domain
 --
--- At maxmemory nothing is admitted, but pages are still acknowledged.
+-- While memory is short (control: shed, a grade of rules/shed.py) the lowest levels are turned away, then
+-- all that displaces nothing, then everything; counted as `refuse:shed`, and by level. At maxmemory
+-- nothing is admitted. Pages are still acknowledged.
 
 local now = clock(ARGV[1])
 local base, cap, life_cap, max_domains, believe, plan, returning = unpack(cmsgpack.unpack(ARGV[2]))
@@ -27,17 +30,23 @@ local probe = redis.pcall('SET', 'clock', now)
 local no_memory = type(probe) == 'table' and probe.err
 if no_memory and not string.find(no_memory, 'OOM', 1, true) then error(no_memory, 0) end
 
-local answer = { 0, 0, 0, 0, 0 }
+-- What may enter at this grade of shedding. What an operator brings back enters at any.
+local BETTER = LEVELS
+local grade = is_returning and 0 or tonumber(call('HGET', 'control', 'shed') or 0)
+local below = LEVELS
+if grade > BETTER then below = 0 elseif grade < BETTER then below = LEVELS - grade end
+
+local answer = { 0, 0, 0, 0, 0, below }
 local admitted, known, refused, displaced = 0, 0, 0, 0
 local old_domains = tonumber(call('HGET', 'ledger', 'domains') or 0)
 -- as many may return as were taken out under that reason, so that nothing returns twice
 local may_return = is_returning and tonumber(call('HGET', 'ledger', 'drop:' .. returning) or 0)
 
-local function turn_away(name, worst, many)
+local function turn_away(name, worst, many, for_ms)
   refused = refused + many
   answer[#answer + 1] = name
   answer[#answer + 1] = worst
-  answer[#answer + 1] = believe
+  answer[#answer + 1] = for_ms or believe
 end
 
 local function list_of(level, name)
@@ -86,7 +95,7 @@ end
 --   new: their numbers in the group; first: number of the group's first entry in the whole call.
 local function admit(admission, domain, new, first)
   local seen, waiting, life = admission.seen, admission.waiting, domain.a
-  local turned_away, told = 0, nil
+  local turned_away, told, shed = 0, nil, 0
   for i = 1, #new do
     local number = first + new[i]
     local slot = number * slot_bytes
@@ -99,8 +108,8 @@ local function admit(admission, domain, new, first)
       local from = number == 0 and 1 or 1 + halves('<I4', ends, number * 4 - 3)
       local entry = string.sub(entries, from, (halves('<I4', ends, number * 4 + 1)))
       local level = level_of(entry)
-      local enter = waiting < cap
-      if not enter and displace(admission, level) then
+      local enter = level < below and waiting < cap and grade ~= BETTER
+      if not enter and level < below and displace(admission, level) then
         enter = true
         waiting = waiting - 1
         displaced = displaced + 1
@@ -115,13 +124,21 @@ local function admit(admission, domain, new, first)
           seen:add(slots, slot)
           life = life + 1
         end
+      elseif level >= below or waiting < cap then
+        shed = shed + 1
+        count('shed:' .. level, 1)
       else
         turned_away, told = turned_away + 1, math.min(told or level, level)
         count('refuse:full', 1)
       end
     end
   end
-  if turned_away > 0 then turn_away(domain.name, told, turned_away) end
+  count('refuse:shed', shed)
+  if turned_away > 0 then
+    turn_away(domain.name, told, turned_away + shed)
+  elseif shed > 0 then
+    turn_away(domain.name, LEVELS, shed, 0)   -- it is not full, but these are not known either
+  end
   count('queued', waiting - admission.waiting)
   admission.waiting = waiting
   domain.q = waiting - domain.l
