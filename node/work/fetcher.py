@@ -11,7 +11,6 @@ import contextlib
 import logging
 import os
 import random
-import shutil
 import time
 from collections.abc import Iterable
 
@@ -33,8 +32,9 @@ from node.store.robots_cache import RobotsCache
 from node.store.snapshot import Report
 from node.store.tally import Tally, rss_bytes
 from node.work import process
+from node.work.gauges import Gauges
 from node.work.links import Offering
-from node.work.process import Lag, Stop
+from node.work.process import Stop
 from node.work.record import DiskRecorder
 from node.work.recovery import fetcher_prefix, recover_archive
 from node.work.robots import Robots
@@ -52,9 +52,6 @@ DRAIN_S = 10.0
 LEASE_AGAIN_S, LEASE_IDLE_S = 0.05, 0.25
 """After an answer with less than was asked for: the soonest and the latest that it is asked again,
 unless something is settled in between."""
-LAG_HIGH_MS, LAG_LOW_MS = 100.0, 30.0
-"""Median lateness of the event loop over a second, above which fewer and below which more is leased."""
-LEAST_IN_FLIGHT = 32
 
 
 class Fetcher:
@@ -71,7 +68,6 @@ class Fetcher:
         self.tally = Tally("fetchers")
         self.exclusions = Exclusions()
         self.versions = Versions()
-        self.lag = Lag()
         self.troubles = Troubles(self.frontier.base_delay_ms)
         name = f"f{number:02d}"
         self._prefix = fetcher_prefix(settings, number)
@@ -84,6 +80,7 @@ class Fetcher:
         )
         self.log = FetchLog(settings.log_folder, f"fetch-{name}", settings.archive.log_rotate_bytes)
         self.recorder = DiskRecorder(self.archive, self.log, self.tally)
+        self.gauges = Gauges(settings, name, self.archive, self.recorder)
         self.offering = Offering(settings, self.frontier, self.exclusions, self.tally)
         self.client = new_client(settings, self.store, self.tally)
         self.visitor = Visitor(
@@ -108,7 +105,6 @@ class Fetcher:
             Sitemaps(settings, self.store),
         )
         self.lanes: list[int] = []
-        self.limit = settings.fetcher.in_flight
         self.waiting = ""
         self._may_send_until_ms = 0
         self._generations: dict[str, int] = {}
@@ -122,7 +118,6 @@ class Fetcher:
         self._sitemaps: list[Named] = []
         self._wake = asyncio.Event()
         self._start = 0
-        self._lag_ms = 0.0
         stop.on_request(self._wake.set)
         self._commands_booked = 0
         self._up_booked = time.monotonic()
@@ -135,7 +130,7 @@ class Fetcher:
         process.notify("READY=1")
         helpers = [
             asyncio.create_task(each)
-            for each in (self.lag.watch(), self._beat_forever(), self._settle_forever())
+            for each in (self.gauges.lag.watch(), self._beat_forever(), self._settle_forever())
         ]
         leasing = asyncio.create_task(self._lease_forever())
         try:
@@ -197,13 +192,13 @@ class Fetcher:
 
     async def _beat(self) -> None:
         sent_ms = self.store.now_ms()
-        self._adapt()
+        self.gauges.look(len(self._visits))
         report = Report(
             os.getpid(),
             sent_ms,
             in_hand=len(self._visits),
-            limit=self.limit,
-            lag_ms=round(self._lag_ms, 1),
+            limit=self.gauges.limit,
+            lag_ms=round(self.gauges.worst_lag_ms, 1),
             waiting=self.waiting,
             rss_mb=rss_bytes() // 1_000_000,
             oldest_ms=max(0, sent_ms - next(iter(self._begun_ms.values()), sent_ms)),
@@ -211,16 +206,17 @@ class Fetcher:
         )
         tallies = self._tallies()
         try:
-            lanes, excluded, scope, run_id, _, *tallied = await self.store.calls(
-                [self.frontier.beat(sent_ms, self.number, self.instance)],
-                extra=[
-                    *READ_VERSIONS,
-                    READ_RUN_ID,
-                    ("HSET", keys.PROCS, self._name, msgspec.json.encode(report)),
-                    *tallies,
-                ],
-                spare=True,
-            )
+            with self.gauges.store_call():
+                lanes, excluded, scope, run_id, _, *tallied = await self.store.calls(
+                    [self.frontier.beat(sent_ms, self.number, self.instance)],
+                    extra=[
+                        *READ_VERSIONS,
+                        READ_RUN_ID,
+                        ("HSET", keys.PROCS, self._name, msgspec.json.encode(report)),
+                        *tallies,
+                    ],
+                    spare=True,
+                )
         except LOST:
             self.tally.put_back(tallies)
             raise
@@ -242,14 +238,6 @@ class Fetcher:
         self._up_booked = now
         return self.tally.take()
 
-    def _adapt(self) -> None:
-        """Lease less while the event loop runs late: a starved loop looks like the sites' fault."""
-        lag_ms, self._lag_ms = self.lag.take_ms()
-        if lag_ms > LAG_HIGH_MS:
-            self.limit = max(LEAST_IN_FLIGHT, len(self._visits) * 3 // 4)
-        elif lag_ms < LAG_LOW_MS:
-            self.limit = min(self.settings.fetcher.in_flight, self.limit + max(1, self.limit // 20))
-
     def _may_send(self, lease: Lease) -> bool:
         """Is a lease still ours and young enough, and its lane ours?
 
@@ -266,13 +254,9 @@ class Fetcher:
 
     async def _lease_forever(self) -> None:
         while not self.stop.requested:
-            in_hand = len(self._visits)
-            room = self.client.room(in_hand)
-            want = min(self.limit - in_hand, self.settings.fetcher.lease_batch, room)
-            low_disk = self._disk_low()
-            if want <= 0 or low_disk or not self.lanes:
-                busy = Reason.BUSY if room > 0 else self.client.short_of
-                self.waiting = "disk_low" if low_disk else busy if want <= 0 else "no_lanes"
+            want, why = self.gauges.room(len(self._visits), self.client, has_lanes=bool(self.lanes))
+            if why is not None:
+                self.waiting = why
                 await self._pause(0.2)
                 continue
             try:
@@ -288,9 +272,10 @@ class Fetcher:
     async def _lease(self, want: int) -> tuple[int, int]:
         self._start += 1
         generation = self.store.generation
-        leased = await self.store.call(
-            self.frontier.lease(self.store.now_ms(), self.tag, self.lanes, want, self._start % 64)
-        )
+        with self.gauges.store_call():
+            leased = await self.store.call(
+                self.frontier.lease(self.store.now_ms(), self.tag, self.lanes, want, self._start % 64)
+            )
         self.waiting = leased.reason or ("" if leased.leases else "no_work")
         if not leased.reason and self.client.short_of is Reason.LINE_DOWN:  # it was for a probe
             self.waiting = Reason.LINE_DOWN
@@ -314,10 +299,6 @@ class Fetcher:
             await asyncio.wait_for(self._wake.wait(), seconds)
         self.tally.add(f"wait_ms:fetchers:{self.waiting}", round(1000 * (time.monotonic() - begun)))
 
-    def _disk_low(self) -> bool:
-        free = shutil.disk_usage(self.settings.data).free
-        return self.recorder.disk_full or free < self.settings.archive.disk_reserve_bytes
-
     # -- visit
 
     async def _serve(self, lease: Lease) -> None:
@@ -331,6 +312,7 @@ class Fetcher:
         finally:
             self._generations.pop(token, None)
             self._begun_ms.pop(token, None)
+        self.recorder.out_of_files |= visited.settlement.outcome == Outcome.NO_FILES
         self._settlements.append(visited.settlement)
         self._found += visited.found
         self._sitemaps += visited.sitemaps
@@ -357,7 +339,8 @@ class Fetcher:
         batch, found, sitemaps = self._settlements, self._found, self._sitemaps
         self._settlements, self._found, self._sitemaps = [], [], []
         try:
-            marks = await self.recorder.commit()
+            with self.gauges.disk_call():
+                marks = await self.recorder.commit()
             groups = self.offering.groups(found, self.store.now_ms())
             self.offering.sitemaps(sitemaps, self.store.now_ms(), groups)
             if groups:
@@ -366,9 +349,10 @@ class Fetcher:
                 part = batch[start : start + SETTLE_BATCH]
                 # What was on disk a round ago is settled once this round is: a mark says no more.
                 done = self._marks if start + SETTLE_BATCH >= len(batch) else {}
-                answer = await self.store.call(
-                    self.frontier.settle(self.store.now_ms(), part, done, random.random())
-                )
+                with self.gauges.store_call():
+                    answer = await self.store.call(
+                        self.frontier.settle(self.store.now_ms(), part, done, random.random())
+                    )
                 self.tally.add("settled_stale", answer.count("0"))
                 for each, settled in zip(part, answer, strict=True):
                     if settled != "0":
