@@ -16,6 +16,8 @@ import msgspec
 
 from node.errors import SettingsError
 from node.rules.gateway import MAX_WAIT_S, expand
+from node.rules.lease import AHEAD_MS, MARGIN_MS
+from node.rules.line import HOLD_S
 from node.rules.request import target_of
 
 MAX_URLS_PER_DOMAIN = 10_000_000
@@ -101,7 +103,8 @@ class Fetcher(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     max_wire_bytes: int = 1_048_576
     """A body is cut here, as received."""
     lease_s: float | None = None
-    """How long a URL is ours; none = the longest visit and a margin. Shorter is refused."""
+    """How long a URL is ours at once; a visit that lives on gets more. None = one request and half a minute;
+    less than one request and 20 s is refused."""
     lease_batch: int = 100
     """Most URLs asked for in one call."""
     settle_every_ms: int = 80
@@ -313,10 +316,16 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     @property
     def lease_s(self) -> float:
-        """How long a URL stays leased."""
+        """How long a URL is leased at once."""
         if self.fetcher.lease_s is not None:
             return self.fetcher.lease_s
-        return self.longest_visit_s + 30.0
+        return self.request_s + MARGIN_MS / 1000
+
+    @property
+    def longest_lease_s(self) -> float:
+        """How long it may stay leased while its visit lives, failures held back and the way to the disk
+        included."""
+        return max(self.lease_s, self.longest_visit_s + 3 * HOLD_S + MARGIN_MS / 1000)
 
     def frozen_part(self) -> dict[str, object]:
         """What must not change during a crawl; its digest is part of the fingerprint."""
@@ -384,10 +393,11 @@ def _validate(settings: Settings) -> None:
         raise SettingsError(f"crawl.max_urls_per_domain must be at most {MAX_URLS_PER_DOMAIN:,}")
     if crawl.scope == "list" and not crawl.domain_list:
         raise SettingsError('crawl.scope is "list": name the file in crawl.domain_list')
-    if settings.lease_s < settings.longest_visit_s:
+    least_s = settings.request_s + AHEAD_MS / 1000 + 5.0
+    if settings.lease_s < least_s:
         raise SettingsError(
-            f"fetcher.lease_s is {settings.lease_s:g} but a visit can take "
-            f"{settings.longest_visit_s:g} s: raise it, or lower fetcher.deadline_s"
+            f"fetcher.lease_s is {settings.lease_s:g} but must be {least_s:g} at least, a request and 20 s: "
+            "raise it, or lower fetcher.deadline_s"
         )
     _validate_marks(settings)
     _validate_gateway(settings.gateway)

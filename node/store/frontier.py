@@ -225,6 +225,14 @@ class Frontier:
         flat_marks = [part for mark in marks.items() for part in mark]
         return Verb("settle", (now_ms, _pack(options), _pack(wire), _pack(flat_marks)), bytes.decode)
 
+    def extend(self, now_ms: int, wanted: Sequence[tuple[Lease, int]]) -> Verb[str]:
+        """Give leases more time, each until a moment of its own; answers one character each: 1 extended, 0
+        no longer there."""
+        flat: list[object] = []
+        for lease, until_ms in wanted:
+            flat += str(lease.lane), lease.member, until_ms
+        return Verb("extend", (now_ms, _pack(flat)), bytes.decode)
+
     def hop(
         self, now_ms: int, lease: Lease, target: str, slots: bytes, *, outcome: str, same: bool
     ) -> Verb[Hop]:

@@ -18,6 +18,7 @@ T = TypeVar("T")
 _PRELUDES = {
     "begin": ("_lib",),
     "beat": ("_lib",),
+    "extend": ("_lib",),
     "gateway": ("_lib",),
     "hop": ("_lib", "_seen"),
     "inspect": ("_lib",),

@@ -33,6 +33,7 @@ from node.store.snapshot import Report
 from node.store.tally import Tally, rss_bytes
 from node.work import process
 from node.work.gauges import Gauges
+from node.work.held import Held, token_of
 from node.work.links import Offering
 from node.work.process import Stop
 from node.work.record import DiskRecorder
@@ -107,7 +108,7 @@ class Fetcher:
         self.lanes: list[int] = []
         self.waiting = ""
         self._may_send_until_ms = 0
-        self._generations: dict[str, int] = {}
+        self.held = Held(settings)
         self._begun_ms: dict[str, int] = {}
         """Visits in flight, the oldest first, and when they were leased."""
         self._visits: set[asyncio.Task[None]] = set()
@@ -184,6 +185,7 @@ class Fetcher:
         while True:
             try:
                 await self._beat()
+                await self._extend()
                 await self.client.tend()
             except LOST:
                 self.waiting = "no_store"
@@ -244,11 +246,16 @@ class Fetcher:
         The clock runs on while a process is stopped, so one that slept too long finds out here.
         """
         now = self.store.now_ms()
-        return (
-            now < self._may_send_until_ms
-            and now < lease.expiry_ms - 1000 * self.settings.request_s
-            and self._generations.get(_token(lease)) == self.store.generation
-        )
+        return now < self._may_send_until_ms and self.held.may_send(lease, self.store.generation, now)
+
+    async def _extend(self) -> None:
+        """More time for the leases of visits that live, however slow they are."""
+        now = self.store.now_ms()
+        wanted = self.held.to_extend(now)
+        if wanted:
+            answer = await self.store.call(self.frontier.extend(now, wanted))
+            self.held.extended(wanted, answer)
+            self.tally.add("leases_extended", answer.count("1"))
 
     # -- lease
 
@@ -281,9 +288,9 @@ class Fetcher:
             self.waiting = Reason.LINE_DOWN
         if leased.reason:
             self.tally.add(f"refused:fetchers:{leased.reason}")
+        self.held.take(leased.leases, generation, leased.now_ms)
         for lease in leased.leases:
-            self._generations[_token(lease)] = generation
-            self._begun_ms[_token(lease)] = leased.now_ms
+            self._begun_ms[token_of(lease)] = leased.now_ms
             task = asyncio.create_task(self._serve(lease))
             self._visits.add(task)
             task.add_done_callback(self._visits.discard)
@@ -302,7 +309,7 @@ class Fetcher:
     # -- visit
 
     async def _serve(self, lease: Lease) -> None:
-        token = _token(lease)
+        token = token_of(lease)
         try:
             visited = await self.visitor.visit(lease)
         except Exception:
@@ -310,7 +317,6 @@ class Fetcher:
             _log.exception("a visit to %s failed in a way nobody foresaw", lease.domain)
             visited = Visited(Settlement(lease, Kind.DONE, Outcome.LOCAL_ERROR, Signal.NONE, sent=True))
         finally:
-            self._generations.pop(token, None)
             self._begun_ms.pop(token, None)
         self.recorder.out_of_files |= visited.settlement.outcome == Outcome.NO_FILES
         self._settlements.append(visited.settlement)
@@ -353,6 +359,7 @@ class Fetcher:
                     answer = await self.store.call(
                         self.frontier.settle(self.store.now_ms(), part, done, random.random())
                     )
+                self.held.drop(each.lease for each in part)
                 self.tally.add("settled_stale", answer.count("0"))
                 for each, settled in zip(part, answer, strict=True):
                     if settled != "0":
@@ -372,10 +379,6 @@ class Fetcher:
             self.offering.forget()
             raise
         self.offering.learn(offered, self.store.now_ms())
-
-
-def _token(lease: Lease) -> str:
-    return lease.member.partition(" ")[0]
 
 
 def _warc_info(settings: Settings) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from node.rules.entry import Entry
 from node.rules.outcome import Signal
@@ -215,6 +216,31 @@ class Actors(History):
             fetcher.closed.append(lease)
             if self.true_ms < lease.expiry_ms:  # else the fetcher, whose clock is right, sends nothing
                 self.last_send[token] = max(self.last_send[token], self.true_ms)
+
+    @happens(
+        4,
+        number=fetchers,
+        picks=several(which, 3),
+        more=among(100, 5_000, 40_000),
+        stale=among(False, False, True),
+        lag=lags,
+    )
+    def extend(self, number: int, picks: list[int], more: int, stale: bool, lag: int) -> None:
+        busy = self.busy()
+        if not busy:
+            return
+        world, fetcher = self.world, busy[number % len(busy)]
+        tokens = dict.fromkeys(list(fetcher.held)[i % len(fetcher.held)] for i in picks)
+        leases = [fetcher.held[token] for token in tokens]
+        if stale and fetcher.closed:
+            leases.append(fetcher.closed[-1])
+        now = self.caller(lag)
+        wanted = [(lease, world.now_ms + more) for lease in leases]
+        answer = world.store.call(world.frontier.extend(world.now_ms, wanted))
+        assert answer == self.model.extend(wanted, now)
+        for token, (lease, until_ms), said in zip(tokens, wanted, answer, strict=False):
+            if said == "1":
+                fetcher.held[token] = replace(lease, expiry_ms=max(lease.expiry_ms, until_ms))
 
     @happens(
         12,

@@ -232,6 +232,16 @@ class Model:
         else:
             self.place(domain, entry, front=True)
 
+    def extend(self, wanted: Sequence[tuple[Lease, int]], now_ms: int) -> str:
+        answer = ""
+        for lease, until_ms in wanted:
+            leases = self.domains[lease.domain].leases
+            expiry = leases.get(lease.member, 0)
+            if expiry > now_ms:
+                leases[lease.member] = max(expiry, until_ms)
+            answer += "1" if expiry > now_ms else "0"
+        return answer
+
     def hop(self, lease: Lease, target: str, now_ms: int, outcome: str, *, same: bool) -> tuple[str, str]:
         """The verdict, and the lease as it is then."""
         domain = self.domains[lease.domain]
