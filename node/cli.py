@@ -392,7 +392,14 @@ def _found_settings(args: argparse.Namespace) -> Settings | None:
     named = os.environ.get(CONFIG_VARIABLE)
     if named:
         return settings.load(Path(named))
-    return next((settings.load(place) for place in CONFIG_PLACES if place.exists()), None)
+    return next((settings.load(place) for place in CONFIG_PLACES if _is_there(place)), None)
+
+
+def _is_there(place: Path) -> bool:
+    try:
+        return place.exists()
+    except PermissionError:  # sudo keeps the folder that one stands in, which may be closed to the other user
+        return False
 
 
 def _opened(args: argparse.Namespace) -> Any:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import redis
+
 from node.errors import InUseError, StoreError
 from node.settings import Settings
 from node.store import keys
@@ -29,7 +31,8 @@ class OpenNode:
 def opened(settings: Settings) -> Iterator[OpenNode]:
     """Meet the node's Redis; one that ``milliarde crawl`` left stopped is started for the while.
 
-    Raises ``StoreError`` where there is none.
+    A Redis that can't write, as on a full disk, is met all the same: what only reads goes on. Raises
+    ``StoreError`` where there is no Redis, or one that can't write what the command wants.
     """
     store = Store(settings)
     server: RedisServer | None = None
@@ -41,6 +44,10 @@ def opened(settings: Settings) -> Iterator[OpenNode]:
             store.calls([], extra=[("HSET", keys.META, "clean", "1")])
     except LOST as error:
         raise StoreError(f"Redis went away in the middle: {error}") from None
+    except redis.ResponseError as error:
+        if not _can_not_write(error):
+            raise
+        raise StoreError(f"Redis refuses what changes anything, since it can't write: {error}") from None
     finally:
         store.close()
         if server is not None:
@@ -53,6 +60,11 @@ def _met(store: Store, settings: Settings) -> RedisServer | None:
     while True:
         try:
             store.begin()
+            return None
+        except redis.ResponseError as error:
+            if not _can_not_write(error):
+                raise
+            store.peek()
             return None
         except StoreError:
             if not (Path(settings.paths.data) / "redis" / "appendonlydir").is_dir():
@@ -72,3 +84,7 @@ def _met(store: Store, settings: Settings) -> RedisServer | None:
             server.stop()
             raise
         return server
+
+
+def _can_not_write(error: redis.ResponseError) -> bool:
+    return str(error).startswith("MISCONF")
