@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from node.rules import retry
 from node.rules.pace import DEAD_BASE_MS, WIDTH_FLOOR, WIDTH_START
 
 STRUGGLING_BELOW = 60
 """Twice the delay or half the width is too much to be called healthy; a little over is adapting."""
 LONGEST_VISIT_DELAYS = 6
 """A page and its five hops are paid for with so many delays: due later than that is not its pace any more."""
-RETRY_COST, RETRY_START = 10, 20
-"""Tenths of a token: a retry, and what a domain has to begin with."""
 PARKED_LEAST_MS = 10_000
 """A shorter wait is not worth a word."""
 
@@ -110,9 +109,9 @@ def _factors(signs: Signs) -> Iterator[tuple[float, str]]:
             width / WIDTH_START,
             f"slowed to {width / 1000:.1f} visits at once, where others begin with {WIDTH_START // 1000}",
         )
-    if signs.retry_tokens < RETRY_COST:
+    if signs.retry_tokens < retry.COST:
         yield (
-            (RETRY_COST + signs.retry_tokens) / (RETRY_COST + RETRY_START),
+            (retry.COST + signs.retry_tokens) / (retry.COST + retry.DOMAIN_START),
             "so much failed that its retries are used up",
         )
 

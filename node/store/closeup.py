@@ -90,16 +90,17 @@ def _told(troubled: Troubled, record: DomainRecord, base_delay_ms: int, now_ms: 
         in_flight=record.leased,
         delay_ms=record.pace.delay_ms(limits),
         width=record.width / 1000 if record.pace.visits_at_once(limits) > 1 else 1.0,
-        slowdowns=troubled.throttled,
+        slowdowns=record.slowdowns,
     )
 
 
 def health_of(record: DomainRecord, base_delay_ms: int, now_ms: int) -> Health:
     """How a domain fares, by its record."""
+    limits = Limits(base_delay_ms, 0)
     return judge(
         Signs(
-            ordinary_delay_ms=max(base_delay_ms, record.crawl_delay_ms, 0),
-            delay_ms=record.pace.delay_ms(Limits(base_delay_ms, 0)),
+            ordinary_delay_ms=record.pace.base_ms(limits),
+            delay_ms=record.pace.delay_ms(limits),
             width=record.width,
             unreachable=record.unreachable,
             due_in_ms=int(record.due_ms) - now_ms,

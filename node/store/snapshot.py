@@ -62,6 +62,8 @@ class Report(msgspec.Struct, omit_defaults=True):
     restarts: int = 0
     oldest_ms: int = 0
     """Age of the oldest visit in flight."""
+    in_trouble: int = 0
+    """Its domains that were in trouble of late."""
     worst: list[Troubled] = []
     """The domains that give it the most trouble, at most ``TOLD_DOMAINS``, worst first."""
 
@@ -97,6 +99,17 @@ class Snapshot:
         """Retries, as a share of all tries."""
         retries = self.count("retries")
         return retries / max(1, retries + self.count("first_tries"))
+
+    @property
+    def retries_refused(self) -> dict[str, int]:
+        """Budget -> retries that it did not grant (``rules/retry.py``)."""
+        prefix = "no_retry:"
+        return {name.removeprefix(prefix): n for name, n in self.ledger.items() if name.startswith(prefix)}
+
+    @property
+    def in_trouble(self) -> int:
+        """Domains that were in trouble of late, as far as fetchers keep account of them."""
+        return sum(report.in_trouble for report in self.procs.values())
 
     @property
     def dropped(self) -> dict[str, int]:

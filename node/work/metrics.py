@@ -24,7 +24,7 @@ _TOTALS = {
     "done": "URLs that ended without a page to parse",
     "first_tries": "Visits that were the first of their URL",
     "retries": "Retries granted",
-    "halvings": "Times that a domain was slowed down",
+    "slowdowns": "Times that a domain was slowed down: its delay doubled, or its width halved",
     "reaped": "Leases that ran out",
     "stale": "Results that came after their lease had run out",
     "retired": "Domains given up",
@@ -42,8 +42,6 @@ _NOW = {
     "leased": "URLs that are being visited",
     "spooled": "Pages that wait for a parser, or are in its hands",
     "domains": "Domains with state",
-    "slowed": "Domains that are slower than their ordinary pace",
-    "unreachable": "Domains of which nothing answered last",
 }
 """Gauges of the ledger."""
 
@@ -81,6 +79,8 @@ def _totals(look: Snapshot) -> Iterator[Metric]:
         yield CounterMetricFamily(f"milliarde_{name}", words, value=look.tally.get(name, 0))
     for name, words in _NOW.items():
         yield _gauge(name, words, look.count(name))
+    yield _by_label("retries_refused", "Retries not granted, by the budget", "budget", look.retries_refused)
+    yield _gauge("domains_in_trouble", "Domains of which fetchers keep account", look.in_trouble)
     yield _gauge("retry_share", "Retries, as a share of all tries of the crawl", look.retry_share)
     yield _gauge("dead_letters", "Pages given up by the parsers", look.dead_letters)
     yield _gauge("redis_memory_bytes", "Redis memory in use", float(look.redis.get("used_memory", 0)))

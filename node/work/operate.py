@@ -195,7 +195,10 @@ def _bring_back(
 
 @dataclass(frozen=True, slots=True)
 class DomainState:
-    """What the frontier knows of a domain. Times in ms; ``due_in_ms`` below zero = overdue."""
+    """What the frontier knows of a domain. Times in ms; ``due_in_ms`` below zero = overdue.
+
+    ``ttfb_ms``: its time to first byte of late, smoothed; 0 = not known.
+    """
 
     domain: str
     queued: int
@@ -208,6 +211,9 @@ class DomainState:
     unreachable: int
     due_in_ms: int
     retired: bool
+    slowdowns: int
+    ttfb_ms: int
+    usual_ttfb_ms: int
     health: Health
 
 
@@ -226,6 +232,9 @@ def _state(domain: str, packed: bytes, base_ms: int, now_ms: int) -> DomainState
         unreachable=record.unreachable,
         due_in_ms=int(record.due_ms) - now_ms,
         retired=bool(record.gone),
+        slowdowns=record.slowdowns,
+        ttfb_ms=record.ttfb // 256,
+        usual_ttfb_ms=record.usual_ttfb // 256,
         health=health_of(record, base_ms, now_ms),
     )
 

@@ -113,6 +113,8 @@ def inspection(found: Inspection, *, as_json: bool) -> None:
         ("admitted in life", f"{state.admitted:,}"),
         ("delay", f"{state.delay_ms / 1000:g} s (Crawl-delay {state.crawl_delay_ms / 1000:g} s)"),
         ("width", f"{state.width:.2f}"),
+        ("slowed down", f"{state.slowdowns:,} times"),
+        ("first byte", f"after {state.ttfb_ms} ms of late, {state.usual_ttfb_ms} ms usually"),
         ("due in", f"{state.due_in_ms / 1000:.1f} s"),
         ("unreachable in a row", f"{state.unreachable}"),
     ]

@@ -79,7 +79,7 @@ def _rows(
     yield "domains", _domains_words(look)
     yield from _trouble(closeup)
     yield "outcomes", ", ".join(f"{name} {n:,}" for name, n in sorted(look.outcomes.items()))
-    yield "retries", f"{look.count('retries'):,}, {look.retry_share:.1%} of all tries"
+    yield "retries", _retries_words(look)
     yield "not visited", ", ".join(f"{name} {n:,}" for name, n in look.dropped.items())
     yield "processes", f"{len(look.procs)}; waiting: {', '.join(waits) or 'none'}"
     yield "gateway", _gateway_words(look)
@@ -99,10 +99,17 @@ def _frontier_words(of_stages: Mapping[str, Stage]) -> str:
 
 def _domains_words(look: Snapshot) -> str:
     words = [f"{look.count('domains'):,}"]
-    words += [
-        f"{look.count(name):,} {name}" for name in ("slowed", "unreachable", "retired") if look.count(name)
-    ]
+    if look.in_trouble:
+        words.append(f"{look.in_trouble:,} in trouble of late")
+    if look.count("retired"):
+        words.append(f"{look.count('retired'):,} given up")
     return ", ".join(words)
+
+
+def _retries_words(look: Snapshot) -> str:
+    words = f"{look.count('retries'):,}, {look.retry_share:.1%} of all tries"
+    refused = ", ".join(f"{budget} {n:,}" for budget, n in sorted(look.retries_refused.items()))
+    return f"{words}; not granted: {refused}" if refused else words
 
 
 def _trouble(closeup: Closeup) -> Iterator[tuple[str, str]]:
