@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -22,6 +25,8 @@ hypothesis.settings.register_profile("laptop", deadline=None, print_blob=True)
 hypothesis.settings.register_profile("ci", parent=hypothesis.settings.get_profile("laptop"), derandomize=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "laptop")
 
+LOCKS = pytest.StashKey[Path]()
+
 Score = Callable[[str, int, int], None]
 
 
@@ -30,6 +35,36 @@ def missing(what: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(f"{what} (and CI must have it)", pytrace=False)
     pytest.skip(what)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Tests marked ``alone`` have the machine to themselves: other workers' tests wait for them.
+
+    Two locks: without the first, through which each test passes, one that wants to be alone could wait
+    for ever for a moment in which nobody runs. Waiting does not count towards a test's timeout.
+    """
+    folder = item.config.stash[LOCKS]
+    alone = item.get_closest_marker("alone") is not None
+    with (folder / "door").open("w") as door, (folder / "machine").open("w") as machine:
+        fcntl.flock(door, fcntl.LOCK_EX)
+        fcntl.flock(machine, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(door, fcntl.LOCK_UN)
+        return (yield)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Where the locks are: one folder for all workers of a run."""
+    run = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+    folder = Path(tempfile.gettempdir()) / f"milliarde-tests-{run}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    config.stash[LOCKS] = folder
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Whoever started the run takes the locks away."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        shutil.rmtree(config.stash[LOCKS], ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
