@@ -104,6 +104,7 @@ class Fetcher:
             self._may_send,
             random.random,
             Sitemaps(settings, self.store),
+            self.gauges.on_time,
         )
         self.lanes: list[int] = []
         self.waiting = ""
@@ -204,6 +205,7 @@ class Fetcher:
             waiting=self.waiting,
             rss_mb=rss_bytes() // 1_000_000,
             oldest_ms=max(0, sent_ms - next(iter(self._begun_ms.values()), sent_ms)),
+            in_trouble=len(self.troubles),
             worst=self.troubles.worst(),
         )
         tallies = self._tallies()

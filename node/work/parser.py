@@ -239,7 +239,7 @@ class Parser:
                 raise
             # nothing was changed; the pages are still ours
             self._own_first = True
-            self.tally.add("offers_refused")
+            self.tally.add("refused:parsers:no_memory")
             time.sleep(OUT_OF_MEMORY_WAIT_S)
             return False
         except LOST:
