@@ -120,6 +120,10 @@ class Gauges:
         if self._recorder.out_of_files:
             self._held.add(Reason.NO_FILES)  # until the next look
 
+    def on_time(self) -> bool:
+        """Is our event loop: does what a site took to answer say something about the site?"""
+        return self._lag_s * 1000 < LAG_MS.low
+
     # -- measuring
 
     @contextlib.contextmanager

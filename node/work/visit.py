@@ -82,7 +82,7 @@ class Visitor:
     may_send: Callable[[Lease], bool]
     jitter: Callable[[], float]
     sitemaps: Sitemaps
-    on_time: Callable[[], bool] = lambda: True
+    on_time: Callable[[], bool]
 
     async def visit(self, lease: Lease) -> Visited:
         """Serve one lease to its end, be it that we are told to stop or that the store goes away.

@@ -133,6 +133,7 @@ async def visits(
         may_send,
         dice.random,
         Sitemaps(settings, store),
+        lambda: True,
     )
     made = Visits(store, frontier, client, visitor, recorder, exclusions)
     try:
