@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from deploy.errors import InputError
 from node.rules import url as urls
 from node.rules.domain import registrable
 from node.rules.seeds import Seed, parse_line
 from node.rules.shard import node_of
 
 
-class ListError(Exception):
+class ListError(InputError):
     """The list can't be used; says why in one sentence."""
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from deploy import fleet
 from deploy.balance import ListError, balance
+from deploy.errors import ExitCode
 from node.rules.shard import node_of
 
 
@@ -49,5 +50,5 @@ def test_a_list_that_is_none_is_refused_in_words(
         path.write_bytes(content)
     with pytest.raises(ListError):
         balance(path, 4)
-    assert fleet.main(["balance", str(path)]) == fleet.BAD_INPUT
+    assert fleet.main(["balance", str(path)]) == ExitCode.BAD_INPUT
     assert capsys.readouterr().err.count("\n") == 1
