@@ -124,6 +124,13 @@ class Snapshot:
         return dict(sorted(out.items()))
 
     @property
+    def robots_unavailable(self) -> dict[str, int]:
+        """Why robots.txt could not be had -> URLs that were put off for that."""
+        prefix = "robots_unavailable:"
+        found = {name[len(prefix) :]: n for name, n in self.tally.items() if name.startswith(prefix)}
+        return dict(sorted(found.items()))
+
+    @property
     def open_urls(self) -> int:
         """URLs still to be dealt with: queued, leased or spooled."""
         return self.count("queued") + self.count("leased") + self.count("spooled")

@@ -35,6 +35,9 @@ _TALLIED = {
     "bytes": "Bytes of bodies received",
     "redis_commands": "Commands sent to Redis",
     "pages_parsed": "Pages parsed",
+    "leases_extended": "Times that a lease was extended, since its visit lived on",
+    "line_outages": "Times that our own link or resolver was found to be down",
+    "line_spared": "Failures that were charged to no site for that",
 }
 """Counters of the tally."""
 _NOW = {
@@ -71,6 +74,8 @@ class NodeCollector(Collector):
 def _totals(look: Snapshot) -> Iterator[Metric]:
     yield _by_label("outcomes", "Visits by what became of them", "outcome", look.outcomes)
     yield _by_label("dropped", "URLs not visited, by reason", "reason", look.dropped)
+    causes = look.robots_unavailable
+    yield _by_label("robots_unavailable", "URLs put off for want of robots.txt, by cause", "cause", causes)
     cpu = {role: look.tally[f"cpu_ms:{role}"] / 1000 for role in CPU_ROLES if f"cpu_ms:{role}" in look.tally}
     yield _by_label("cpu_seconds", "CPU time by role", "role", cpu)
     for name, words in _TOTALS.items():

@@ -17,6 +17,9 @@ from node.work.http import Fetched, content_type
 ROBOTS = "robots"
 """Under this name stand requests for robots.txt in the fetch log, whatever came of them."""
 
+REMEMBERED = "remembered"
+"""Why there is no robots.txt: it could not be had before."""
+
 
 class DiskRecorder:
     """The recorder of a fetcher.
@@ -106,7 +109,14 @@ class DiskRecorder:
         )
 
     def note(self, lease: Lease, url: str, outcome: Outcome, detail: str = "") -> None:
-        """Log a URL that was not requested, with the reason."""
+        """Log a URL that was not requested, with the reason.
+
+        Where robots.txt could not be had, URLs are counted by the cause, too (``robots_unavailable:CAUSE``,
+        an outcome's name; or ``remembered``: it had failed before, and it is not time to ask again).
+        """
+        if outcome is Outcome.ROBOTS_UNAVAILABLE:
+            detail = REMEMBERED if detail == outcome else detail
+            self._tally.add(f"robots_unavailable:{detail}")
         self._log.note(url, outcome, lease.entry.depth, detail)
 
     async def commit(self) -> dict[str, int]:

@@ -79,6 +79,7 @@ def _rows(
     yield "domains", _domains_words(look)
     yield from _trouble(closeup)
     yield "outcomes", ", ".join(f"{name} {n:,}" for name, n in sorted(look.outcomes.items()))
+    yield "no robots.txt", ", ".join(f"{name} {n:,}" for name, n in look.robots_unavailable.items())
     yield "retries", _retries_words(look)
     yield "not visited", ", ".join(f"{name} {n:,}" for name, n in look.dropped.items())
     yield "processes", f"{len(look.procs)}; waiting: {', '.join(waits) or 'none'}"

@@ -301,6 +301,17 @@ def test_a_slow_site_slows_itself_only(crawled: Crawled) -> None:
     assert delay_ms("other.test") == 200
 
 
+def test_the_cause_is_counted_where_robots_txt_cannot_be_had(crawled: Crawled) -> None:
+    """A host that is dead, silent or shows a bad certificate is told from one that is overloaded."""
+    causes = {
+        name.removeprefix("robots_unavailable:")
+        for name in crawled.running["tally"]
+        if name.startswith("robots_unavailable:")
+    }
+    assert causes >= {"refused", "timeout", "tls_failed", "unavailable", "rate_limited", "disconnected"}
+    assert causes <= {*Outcome, "remembered"}
+
+
 def test_crawl_delay_is_kept(crawled: Crawled) -> None:
     """A site that asks for three seconds between requests gets them, robots.txt included."""
     gaps = [
