@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from node.rules.pressure import TABLE, Reason, Stage, Waits
+from node.rules.pressure import TABLE, Reason, Stage
 
 LAG_HIGH_MS = 100.0
 """A fetcher that waits for work while its event loop runs this late is not held up by politeness."""
@@ -17,7 +17,7 @@ LAG_HIGH_MS = 100.0
 WORDS = {
     Stage.OPERATOR: "the operator: the crawl is paused",
     Stage.LIMIT: "the number of pages asked for: no more are handed out",
-    Stage.POLITENESS: "politeness: every domain with work is waiting for its delay",
+    Stage.POLITENESS: "politeness: every domain with work waits for its delay, or has all the visits it may",
     Stage.FETCHERS: "the fetchers: they always have work and room for more is not asked for",
     Stage.PARSERS: "the parsers: fetching waits for them",
     Stage.DISK: "the disk: fetching waits for room or for writes",
@@ -71,14 +71,15 @@ def advise(window: Window) -> Advice:
     """Name the stage that sets the pace, and the split that would even the stages out."""
     stage = _stage(window)
     fetchers, parsers = window.fetchers, window.parsers
-    if stage in (Stage.FETCHERS, Stage.PARSERS) and window.pages and fetchers + parsers > 2:
+    known = window.pages > 0 and window.parsers_up_ms > 0
+    if stage in (Stage.FETCHERS, Stage.PARSERS) and known and fetchers + parsers > 2:
         fetchers = _fitting_fetchers(window)
         parsers = window.fetchers + window.parsers - fetchers
     return Advice(stage, fetchers, parsers)
 
 
 def _stage(window: Window) -> Stage:
-    if window.fetchers_up_ms <= 0 or window.parsers_up_ms <= 0:
+    if window.fetchers_up_ms <= 0:
         return Stage.STARTING
     waited: dict[tuple[Stage, float], float] = {}  # in the table's order
     for reason, row in TABLE.items():
@@ -92,11 +93,10 @@ def _stage(window: Window) -> Stage:
 
 
 def _share(window: Window, reason: Reason) -> float:
-    """The share of their time that those who wait for ``reason`` spent so."""
-    if TABLE[reason].waits is not Waits.PARSER:
-        return window.fetchers_waited_ms.get(reason, 0) / window.fetchers_up_ms
+    """The share of their time that those who wait for ``reason`` spent so; the longer one, where both do."""
+    fetchers = window.fetchers_waited_ms.get(reason, 0) / window.fetchers_up_ms
     waited = {Reason.STORE: window.parsers_store_ms, Reason.NO_PAGES: window.parsers_idle_ms}
-    return waited.get(reason, 0) / window.parsers_up_ms
+    return max(fetchers, waited.get(reason, 0) / max(1, window.parsers_up_ms))
 
 
 def _fitting_fetchers(window: Window) -> int:

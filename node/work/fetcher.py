@@ -281,10 +281,12 @@ class Fetcher:
     async def _lease(self, want: int) -> tuple[int, int]:
         self._start += 1
         generation = self.store.generation
+        begun = time.monotonic()
         with self.gauges.store_call():
             leased = await self.store.call(
                 self.frontier.lease(self.store.now_ms(), self.tag, self.lanes, want, self._start % 64)
             )
+        self._waited(Reason.STORE, begun)
         self.waiting = leased.reason or ("" if leased.leases else "no_work")
         if not leased.reason and self.client.short_of is Reason.LINE_DOWN:  # it was for a probe
             self.waiting = Reason.LINE_DOWN
@@ -306,7 +308,11 @@ class Fetcher:
         begun = time.monotonic()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._wake.wait(), seconds)
-        self.tally.add(f"wait_ms:fetchers:{self.waiting}", round(1000 * (time.monotonic() - begun)))
+        # with some leases in hand, but fewer than were asked for, it waits for domains to be due, too
+        self._waited(self.waiting or Reason.NO_WORK, begun)
+
+    def _waited(self, reason: str, since: float) -> None:
+        self.tally.add(f"wait_ms:fetchers:{reason}", round(1000 * (time.monotonic() - since)))
 
     # -- visit
 

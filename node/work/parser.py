@@ -167,11 +167,14 @@ class Parser:
             self._own_first = False
         begun = time.monotonic()
         (answer,) = self.store.calls([], extra=[spool.read_new(self.consumer, most, BLOCK_MS)])
-        self._waited("no_pages", begun)
+        took_s = time.monotonic() - begun
+        idle_s = min(took_s, BLOCK_MS / 1000)  # what is longer was not for want of pages
+        self._waited("no_pages", idle_s)
+        self._waited("store", took_s - idle_s)
         return spool.pages_read(answer)
 
-    def _waited(self, reason: str, since: float) -> None:
-        self.tally.add(f"wait_ms:parsers:{reason}", round(1000 * (time.monotonic() - since)))
+    def _waited(self, reason: str, seconds: float) -> None:
+        self.tally.add(f"wait_ms:parsers:{reason}", round(1000 * seconds))
 
     def _work(self, pages: list[Page], *, redelivered: bool = False) -> None:
         """Parse pages and offer their links, ``offer_pages`` to a call; redelivered ones singly."""
@@ -245,7 +248,7 @@ class Parser:
         except LOST:
             self.offering.forget()
             raise
-        self._waited("store", begun)
+        self._waited("store", time.monotonic() - begun)
         self.offering.learn(offered, self.store.now_ms())
         self.tally.add("pages_parsed", offered.acknowledged)
         self.tally.add("links:admitted", offered.admitted)

@@ -37,6 +37,8 @@ def window(**changes: object) -> Window:
         ({"fetchers_waited_ms": {"gateway": 40_000}}, Stage.GATEWAY),
         ({"fetchers_waited_ms": {"line_down": 40_000, "no_work": 50_000}}, Stage.LINE),
         ({"fetchers_waited_ms": {"pages_reached": 20_000}}, Stage.LIMIT),
+        ({"fetchers_waited_ms": {"store": 60_000}}, Stage.STORE),
+        ({"fetchers_waited_ms": {"spool_full": 45_000}, "parsers_up_ms": 0}, Stage.PARSERS),
         ({"fetchers_up_ms": 0}, Stage.STARTING),
     ],
 )
@@ -60,6 +62,8 @@ def test_advice_never_leaves_a_stage_without_a_process() -> None:
     assert found.parsers == 1
     found = advise(window(fetchers=1, parsers=1, parsers_idle_ms=60_000))
     assert (found.fetchers, found.parsers) == (1, 1)
+    found = advise(window(parsers_up_ms=0))
+    assert (found.fetchers, found.parsers) == (9, 6)
 
 
 def test_every_stage_has_words() -> None:
