@@ -73,6 +73,9 @@ class Box:
         self._cgroups: list[Path] = []
         self._process: subprocess.Popen[bytes] | None = None
 
+    def __repr__(self) -> str:
+        return self.name
+
     # -- making and unmaking
 
     def make(self, base: Path, hosts: str, cgroup: str) -> str:

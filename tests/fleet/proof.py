@@ -1,0 +1,57 @@
+"""What the log of a web that only the control namespace serves proves of a fleet."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from tests.web.log import Entry
+from tests.whole import manners
+
+
+def callers(requests: Iterable[Entry]) -> dict[str, set[str | None]]:
+    """Domain -> the addresses that its requests came from."""
+    found: dict[str, set[str | None]] = defaultdict(set)
+    for entry in requests:
+        found[manners.domain_of(entry.host or "")].add(entry.peer)
+    return found
+
+
+def visits(requests: list[Entry]) -> list[list[Entry]]:
+    """The requests of one domain by visits: robots.txt belongs to what follows, a hop to its redirect."""
+    out: list[list[Entry]] = []
+    robots: list[Entry] = []
+    for request in requests:
+        robots.append(request)
+        if manners.is_robots(request):
+            continue
+        if out and out[-1][-1].status in (301, 302):
+            out[-1] += robots
+        else:
+            out.append(robots)
+        robots = []
+    return out
+
+
+def broken_gaps(requests: Iterable[Entry], delay_s: float, hop_gap_s: float) -> Iterator[str]:
+    """Where two visits to a domain, or two requests of one, came too soon, in words.
+
+    From arrival to arrival, which is less than from the end of one to the beginning of the next. Two requests
+    to robots.txt in a row, the first of which was broken off, count as a visit each.
+    """
+    for domain, entries in manners.by_domain(requests).items():
+        found = visits(entries)
+        for visit in found:
+            for before, after in pairwise(visit):
+                gap_ms = after.t_ms - before.t_ms
+                if gap_ms < 1000 * hop_gap_s:
+                    yield f"{domain}: {before.url} -> {after.url} in one visit: {gap_ms:.0f} ms"
+        for before_visit, after_visit in pairwise(found):
+            gap_ms = after_visit[0].t_ms - before_visit[-1].t_ms
+            owed_ms = 1000 * delay_s * (1 + manners.hops(before_visit))
+            if gap_ms < owed_ms:
+                yield (
+                    f"{domain}: {before_visit[-1].url} -> {after_visit[0].url}: "
+                    f"{gap_ms:.0f} of {owed_ms:.0f} ms"
+                )
