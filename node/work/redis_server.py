@@ -45,7 +45,8 @@ def socket_path(folder: Path) -> Path:
     return Path(tempfile.gettempdir()) / f"milliarde-{os.getuid()}-{digest}" / "redis.sock"
 
 
-def _config(settings: Settings, folder: Path) -> str:
+def config_text(settings: Settings, folder: Path) -> str:
+    """The configuration file of a Redis with its files in ``folder``."""
     lines = [
         "port 0",
         f'unixsocket "{settings.paths.redis_socket}"',
@@ -86,7 +87,7 @@ class RedisServer:
         self._folder.mkdir(parents=True, exist_ok=True)
         Path(self._settings.paths.redis_socket).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         config = self._folder / "redis.conf"
-        config.write_text(_config(self._settings, self._folder), encoding="utf-8")
+        config.write_text(config_text(self._settings, self._folder), encoding="utf-8")
         log = self._folder / "redis.log"
         if log.exists() and log.stat().st_size > 10_000_000:
             log.replace(log.with_suffix(".log.1"))

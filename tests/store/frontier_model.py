@@ -17,7 +17,7 @@ from node.rules.entry import Lease, unpack
 from node.rules.outcome import Signal
 from node.rules.pace import Limits, Pace
 from node.rules.seen import Filter, Plan
-from node.rules.shed import BETTER, admitted_below
+from node.rules.shed import NOTHING, free_below, hopeless_from
 from node.store.domain_record import DomainRecord
 from node.store.frontier import Group, Kind, Offered, Settlement
 from node.store.keys import LEVELS
@@ -122,7 +122,7 @@ class Model:
             counts["refused"],
             counts["displaced"],
             full,
-            admitted_below(0 if returning else self.shed),
+            hopeless_from(0 if returning else self.shed),
         )
 
     def _offer_to(
@@ -155,9 +155,9 @@ class Model:
                 worst = -1
                 continue
             full_up = domain.queued + len(domain.later) >= self.cap
-            barred = level >= admitted_below(grade)
-            if barred or ((full_up or grade == BETTER) and not self._displace(domain, level, counts)):
-                if barred or not full_up:
+            free = level < free_below(grade) and not full_up
+            if not free and not (grade < NOTHING and self._displace(domain, level, counts)):
+                if grade == NOTHING or not full_up:
                     shed += 1
                     self.ledger["refuse:shed"] += 1
                     self.ledger[f"shed:{level}"] += 1

@@ -39,12 +39,12 @@ def fill(world: World, name: str, **at: int) -> None:
 
 
 def test_the_lowest_priorities_are_turned_away_first(world: World) -> None:
-    """Grade 2 turns away the two worst levels, counts each by its level, tells from which level on it is no
-    use to send more, and holds no domain for full.
+    """Grade 2 turns away the two worst levels, counts each by its level, tells that it is no use to send
+    more of the worst, and holds no domain for full.
     """
     steer(world, 2)
     offered = world.offer("x.test", *urls("a", level=5), *urls("b", "c", level=6), *urls("d", level=7))
-    assert offered == Offered(0, 1, 0, 3, 0, {"x.test": (8, 0)}, below=6)
+    assert offered == Offered(0, 1, 0, 3, 0, {"x.test": (8, 0)}, below=7)
     assert levels(world, "x.test") == {5: ["a"]}
     assert (world.ledger("refuse:shed"), world.ledger("shed:6"), world.ledger("shed:7")) == (3, 2, 1)
     steer(world, 0)
@@ -52,13 +52,22 @@ def test_the_lowest_priorities_are_turned_away_first(world: World) -> None:
     assert world.offer("x.test", *urls("b", "c", level=6)) == Offered(0, 2, 0, 0, 0, {})
 
 
+def test_what_is_better_than_what_waits_takes_its_place(world: World) -> None:
+    """At any grade but the last: it takes no more memory."""
+    fill(world, "x.test", l7=1)
+    steer(world, 2)
+    assert world.offer("x.test", *urls("a", "b", level=6)) == Offered(0, 1, 0, 1, 1, {"x.test": (8, 0)}, 7)
+    assert levels(world, "x.test") == {6: ["a"]}
+    assert check(world.store, every_url=True).sound
+
+
 def test_then_only_what_takes_the_place_of_something_worse(world: World) -> None:
     """The queue gets better and no longer; a domain without a worse URL takes none, nor does a new one."""
     fill(world, "x.test", l5=2)
     steer(world, BETTER)
-    assert world.offer("x.test", *urls("a", level=3)) == Offered(0, 1, 0, 0, 1, {})
+    assert world.offer("x.test", *urls("a", level=3)) == Offered(0, 1, 0, 0, 1, {}, 7)
     assert levels(world, "x.test") == {3: ["a"], 5: ["50"]}
-    assert world.offer("x.test", *urls("b", level=5)) == Offered(0, 0, 0, 1, 0, {"x.test": (8, 0)})
+    assert world.offer("x.test", *urls("b", level=5)) == Offered(0, 0, 0, 1, 0, {"x.test": (8, 0)}, 7)
     assert world.offer("y.test", "https://y.test/").admitted == 0
     assert world.store.redis.execute_command("EXISTS", keys.domain("y.test")) == 0
     assert (world.ledger("refuse:shed"), world.ledger("shed:5"), world.ledger("shed:1")) == (2, 1, 1)

@@ -13,9 +13,9 @@
 --          full domain, worst level it holds (-1: nothing is better), believe_ms, ...}
 --         below: levels from this one on are turned away just now, whatever their domain
 --
--- While memory is short (control: shed, a grade of rules/shed.py) the lowest levels are turned away, then
--- all that displaces nothing, then everything; counted as `refuse:shed`, and by level. At maxmemory
--- nothing is admitted. Pages are still acknowledged.
+-- While memory is short (control: shed, a grade of rules/shed.py) the lowest levels enter only in place of
+-- something worse, more and more of them, and in the end nothing does; what is turned away for that is
+-- counted as `refuse:shed`, and by level. At maxmemory nothing is admitted. Pages are still acknowledged.
 
 local now = clock(ARGV[1])
 local base, cap, life_cap, max_domains, believe, plan, returning = unpack(cmsgpack.unpack(ARGV[2]))
@@ -30,11 +30,12 @@ local probe = redis.pcall('SET', 'clock', now)
 local no_memory = type(probe) == 'table' and probe.err
 if no_memory and not string.find(no_memory, 'OOM', 1, true) then error(no_memory, 0) end
 
--- What may enter at this grade of shedding. What an operator brings back enters at any.
-local BETTER = LEVELS
+-- Levels under `free` may enter at this grade of shedding, the others only in place of something worse;
+-- what an operator brings back may at any.
 local grade = is_returning and 0 or tonumber(call('HGET', 'control', 'shed') or 0)
+local free, closed_to_all = LEVELS - grade, grade > LEVELS
 local below = LEVELS
-if grade > BETTER then below = 0 elseif grade < BETTER then below = LEVELS - grade end
+if closed_to_all then below = 0 elseif grade > 0 then below = LEVELS - 1 end   -- nothing is worse than the worst
 
 local answer = { 0, 0, 0, 0, 0, below }
 local admitted, known, refused, displaced = 0, 0, 0, 0
@@ -58,7 +59,7 @@ end
 -- level -> those that do, and `worst`, the highest level that may hold one.
 local admissions = {}
 
--- In a full queue the worst waiting URL gives way to a better one. Answers whether one did.
+-- The worst waiting URL gives way to a better one. Answers whether one did.
 local function displace(admission, level)
   local fresh, taken, name = admission.fresh, admission.taken, admission.name
   if not admission.lengths then
@@ -108,8 +109,8 @@ local function admit(admission, domain, new, first)
       local from = number == 0 and 1 or 1 + halves('<I4', ends, number * 4 - 3)
       local entry = string.sub(entries, from, (halves('<I4', ends, number * 4 + 1)))
       local level = level_of(entry)
-      local enter = level < below and waiting < cap and grade ~= BETTER
-      if not enter and level < below and displace(admission, level) then
+      local enter = level < free and waiting < cap
+      if not enter and not closed_to_all and displace(admission, level) then
         enter = true
         waiting = waiting - 1
         displaced = displaced + 1
@@ -124,7 +125,7 @@ local function admit(admission, domain, new, first)
           seen:add(slots, slot)
           life = life + 1
         end
-      elseif level >= below or waiting < cap then
+      elseif closed_to_all or waiting < cap then
         shed = shed + 1
         count('shed:' .. level, 1)
       else
