@@ -102,7 +102,10 @@ class LineWatch:
         if line.down and not line.probe_due(self._clock(), self._jitter()):
             return 0
         self._tell()
-        return PROBES if self.down else self._client.room(in_hand)
+        if not self.down:
+            return self._client.room(in_hand)
+        self._client.resolver.forget_failures()  # a probe is to ask for itself
+        return PROBES
 
     @property
     def short_of(self) -> Reason:
