@@ -19,6 +19,8 @@ from node.rules.gateway import MAX_WAIT_S, expand
 from node.rules.lease import AHEAD_MS, MARGIN_MS
 from node.rules.line import HOLD_S
 from node.rules.request import target_of
+from node.rules.signature import MAX_VALID_S, is_origin
+from node.rules.usage import Purpose
 
 MAX_URLS_PER_DOMAIN = 10_000_000
 """What a seen filter can be planned for."""
@@ -30,7 +32,29 @@ class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     token: str = "Milliarde"
     """Product token; robots.txt groups are matched against it."""
     contact: str = ""
-    """A URL or mail address where a site's owner reaches the operator."""
+    """A URL or mail address where a site's owner reaches the operator. A fleet must have a URL, under which
+    the text of [bot.md](bot.md) stands."""
+    purpose: Purpose | tuple[Purpose, ...] = ()
+    """What the pages are for: ``search``, ``input``, ``train``, ``mine``, ``archive``, or several of them.
+    Pages that [deny it](#what-sites-say-about-use) are not fetched, or not kept; without it, what sites say
+    is only recorded."""
+
+    @property
+    def purposes(self) -> frozenset[Purpose]:
+        return frozenset((self.purpose,) if isinstance(self.purpose, Purpose) else self.purpose)
+
+
+class WebBotAuth(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Requests signed, so that sites can tell us from others under our name
+    ([how to](operate.md#signed-requests)). Off without a key.
+    """
+
+    key_file: str | None = None
+    """The private key, the same on all nodes; ``milliarde key`` makes it."""
+    agent: str = ""
+    """The https origin that publishes the public one: ``https://bot.example.org``."""
+    valid_s: float = 300.0
+    """A signature is accepted for this long, by the one authority that it is about."""
 
 
 class Paths(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -263,6 +287,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     paths: Paths
     identity: Identity = Identity()
+    web_bot_auth: WebBotAuth = WebBotAuth()
     crawl: Crawl = Crawl()
     fetcher: Fetcher = Fetcher()
     parser: Parser = Parser()
@@ -401,6 +426,7 @@ def _validate(settings: Settings) -> None:
         )
     _validate_marks(settings)
     _validate_gateway(settings.gateway)
+    _validate_signing(settings.web_bot_auth, settings.gateway)
     token = settings.identity.token
     if not token or not all(c.isascii() and (c.isalpha() or c in "_-") for c in token):
         raise SettingsError(
@@ -456,6 +482,20 @@ def _validate_gateway(gateway: Gateway) -> None:
         )
 
 
+def _validate_signing(signing: WebBotAuth, gateway: Gateway) -> None:
+    if not 10 <= signing.valid_s <= MAX_VALID_S:
+        raise SettingsError(f"web_bot_auth.valid_s must be between 10 and {MAX_VALID_S:g}")
+    if (signing.agent or signing.key_file is not None) and not is_origin(signing.agent):
+        raise SettingsError(
+            f"web_bot_auth.agent {signing.agent!r} must be the https origin that publishes the key, "
+            'such as "https://bot.example.org"'
+        )
+    if signing.key_file is not None and gateway.mode == "api":
+        raise SettingsError(
+            'web_bot_auth can\'t be used with gateway.mode "api": the gateway asks in its own name'
+        )
+
+
 def build(raw: object, source: str = "settings") -> Settings:
     """Settings from a plain mapping (parsed TOML). Raises ``SettingsError`` in one sentence."""
     try:
@@ -483,13 +523,16 @@ def load(path: Path) -> Settings:
 
 def resolved(settings: Settings, here: Path) -> Settings:
     """The same with relative paths taken from ``here``."""
-    paths, gateway = settings.paths, settings.gateway
+    paths, gateway, signing = settings.paths, settings.gateway, settings.web_bot_auth
     if gateway.credentials_file is not None:
         gateway = msgspec.structs.replace(gateway, credentials_file=str(here / gateway.credentials_file))
+    if signing.key_file is not None:
+        signing = msgspec.structs.replace(signing, key_file=str(here / signing.key_file))
     return msgspec.structs.replace(
         settings,
         paths=Paths(data=str(here / paths.data), redis_socket=str(here / paths.redis_socket)),
         gateway=gateway,
+        web_bot_auth=signing,
     )
 
 

@@ -17,6 +17,8 @@ from node.rules.charset import decode
 from node.rules.charset_labels import NOT_ASCII
 from node.rules.robots_directives import directives
 from node.rules.url import document_base
+from node.rules.usage import MAX_STATEMENTS, Statement
+from node.rules.usage_read import META_NAMES, is_rsl, of_license, of_meta
 
 _WANTED = "a[href],area[href],base[href],meta,link[rel]"
 # Lexbor's "events" only mirror a chosen <option> elsewhere; nobody needs that here.
@@ -44,6 +46,8 @@ class Extracted:
     """The page asks not to be kept ..."""
     nofollow: bool = False
     """... or that none of its links be followed."""
+    said: list[Statement] = field(default_factory=list)
+    """What its ``meta`` and ``link`` elements say about its use; at most ``MAX_STATEMENTS``."""
 
 
 def extract(body: bytes, url: str, encoding: str, token: str, *, max_links: int = 10_000) -> Extracted:
@@ -103,7 +107,7 @@ class _Page:
         elif tag == "meta":
             self._meta(attributes)
         elif tag == "link":
-            self._relation((attributes.get("rel") or "").lower().split(), attributes.get("href"))
+            self._relation((attributes.get("rel") or "").lower().split(), attributes)
         elif self.base_href is None and "href" in attributes:
             self.base_href = attributes["href"] or ""
 
@@ -122,21 +126,31 @@ class _Page:
         elif not nofollow:
             links[href] = False
 
-    def _relation(self, rel: list[str], href: str | None) -> None:
+    def _relation(self, rel: list[str], attributes: dict[str, str | None]) -> None:
+        href = attributes.get("href")
         if href and "canonical" in rel and self.found.canonical is None:
             self.found.canonical = href
         if href and "next" in rel and self.found.next is None:
             self.found.next = href
+        if href and is_rsl(rel, attributes.get("type") or ""):
+            self._say(of_license(href))
+
+    def _say(self, statement: Statement | None) -> None:
+        if statement is not None and len(self.found.said) < MAX_STATEMENTS:
+            self.found.said.append(statement)
 
     def _meta(self, attributes: dict[str, str | None]) -> None:
         content = attributes.get("content")
         if not content:
             return
-        name = attributes.get("name")
-        if name is not None and name.strip().lower() in self._robots_names:
+        name = (attributes.get("name") or "").strip().lower()
+        if name in self._robots_names:
             noindex, nofollow = directives(content)
             self.found.noindex |= noindex
             self.found.nofollow |= nofollow
+            self._say(of_meta(name, content))
+        elif name in META_NAMES:
+            self._say(of_meta(name, content))
         if (attributes.get("http-equiv") or "").lower() == "refresh":
             target = refresh_target(content)
             if target is not None:

@@ -61,6 +61,8 @@ class Outcome(StrEnum):
     PRIVATE_ADDRESS = "private_address"
     ROBOTS_DENIED = "robots_denied"
     ROBOTS_UNAVAILABLE = "robots_unavailable"
+    ROBOTS_OPTED_OUT = "robots_opted_out"
+    OPTED_OUT = "opted_out"
     EXCLUDED = "excluded"
     NOT_SENT = "not_sent"
     LOCAL_ERROR = "local_error"
@@ -134,6 +136,9 @@ TABLE: dict[Outcome, Row] = {
     Outcome.PRIVATE_ADDRESS: Row(_NONE, sent=False),
     Outcome.ROBOTS_DENIED: Row(_NONE, sent=False),
     Outcome.ROBOTS_UNAVAILABLE: Row(_NONE, sent=False),
+    # What a site says about the use of its pages (rules/usage.py) denies the purpose we declare.
+    Outcome.ROBOTS_OPTED_OUT: Row(_NONE, sent=False),
+    Outcome.OPTED_OUT: Row(_OK),
     Outcome.EXCLUDED: Row(_NONE, sent=False),
     Outcome.NOT_SENT: Row(_NONE, sent=False),
     Outcome.LOCAL_ERROR: Row(_NONE, retry=True),

@@ -14,6 +14,8 @@ from enum import StrEnum
 
 from node.rules.robots_match import Matcher, deciding
 from node.rules.robots_read import MAX_BODY_BYTES, MAX_SITEMAPS, read
+from node.rules.usage import Said
+from node.rules.usage_read import InRobots
 
 MAX_TRIES = 8
 """So often is a robots.txt asked for while it can't be had; then its origin waits ``LONG_WAIT_S``."""
@@ -35,6 +37,7 @@ class Rules:
     content_signals: tuple[str, ...] = ()
     """``Name: value`` of Content-Signal, Content-Usage and License lines that apply to us."""
     _matcher: list[Matcher] = field(default_factory=list, init=False, repr=False, compare=False)
+    _usage: list[InRobots] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def allows(self, path_and_query: str) -> bool:
         """May this path with its query be fetched? Ask with exactly what would be sent.
@@ -52,6 +55,14 @@ class Rules:
         """The line by which ``allows`` answers, such as ``Disallow: /b``; None where none is about it."""
         rule = deciding(self.paths, path_and_query)
         return None if rule is None else ("Allow: " if rule[0] == "+" else "Disallow: ") + rule[1:]
+
+    def said(self, path_and_query: str) -> Said:
+        """What it says about the use of what is at this path; about all purposes, be they ours or not."""
+        if not self.content_signals:
+            return ()
+        if not self._usage:
+            self._usage.append(InRobots(self.content_signals))
+        return self._usage[0].about(path_and_query)
 
     def dumps(self) -> bytes:
         """A compact form: empty for "all is allowed", else a line a fact, deflated where that is shorter."""

@@ -25,7 +25,8 @@ are ignored, so that no file makes a look-up slow. The most in 4,231 real files 
 MAX_DELAY_S = 86_400.0
 MAX_SITEMAPS = 50
 MAX_SITEMAP_CHARS = 2_048
-MAX_SIGNALS = 8
+MAX_SIGNALS = 64
+"""Lines of Content-Usage, Content-Signal and License; each may be about a path of its own."""
 MAX_SIGNAL_CHARS = 512
 
 

@@ -17,6 +17,8 @@ A line, keys in this order, those without a value left out::
     hop         0 for what was leased, n for the n-th redirect followed from it
     truncated   length, time or disconnect, if the body is not whole
     detail      what else is known, in words
+    signals     what is said about the use of the page: place and statement (node.rules.usage)
+    price       what the page costs, as its site writes it
     file, offset, length, digest
                 the WARC record, if there is one
 
@@ -65,6 +67,8 @@ class LogEntry(msgspec.Struct, frozen=True, kw_only=True):
     position: Position | None = None
     truncated: str | None = None
     detail: str = ""
+    signals: tuple[str, ...] = ()
+    price: str = ""
 
 
 class _Line(msgspec.Struct, omit_defaults=True):
@@ -85,6 +89,8 @@ class _Line(msgspec.Struct, omit_defaults=True):
     hop: int = 0
     truncated: str | None = None
     detail: str = ""
+    signals: tuple[str, ...] = ()
+    price: str = ""
     file: str | None = None
     offset: int = 0
     length: int = 0
@@ -206,6 +212,8 @@ def _line(entry: LogEntry) -> _Line:
         entry.hop,
         entry.truncated,
         entry.detail[:_MAX_WORDS],
+        entry.signals,
+        entry.price,
     )
     if position is not None:
         line.file, line.offset, line.length = position.file, position.offset, position.length
@@ -229,6 +237,8 @@ def _entry(line: _Line) -> LogEntry:
         position=Position(line.file, line.offset, line.length, line.digest) if line.file else None,
         truncated=line.truncated,
         detail=line.detail,
+        signals=line.signals,
+        price=line.price,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from node.rules import challenge
+from node.rules.headers import first
 from node.store.decode import decode_body
 from node.work.http import Fetched, content_encoding
 
@@ -14,8 +15,8 @@ def challenge_in(fetched: Fetched) -> str | None:
     small, or refused, is decoded, and of that only the first kilobytes.
     """
     status = fetched.status
-    if status is None:
-        return None
+    if status is None or (status == 402 and first(fetched.headers, b"crawler-price") is not None):
+        return None  # whoever names a price has understood who asks
     found = challenge.by_headers(status, fetched.headers)
     size = len(fetched.body)
     if found is not None or not challenge.worth_a_look(status, size, coded=False):

@@ -12,18 +12,22 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from node.rules import headers as headers_of
 from node.rules import request
 from node.rules.gateway import Speaker
 from node.rules.outcome import Outcome
 from node.rules.pressure import Reason
+from node.rules.usage import Said
 from node.work.answer import Accept, Answer, Truncated
 from node.work.connect import Connection, Connector, Progress
 from node.work.failure import TIMED_OUT, Failure, words
 from node.work.resolve import Resolver
 from node.work.tls import TlsContexts
+
+if TYPE_CHECKING:
+    from node.work.signing import Signer
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.1"
 ACCEPT_ENCODING = "gzip"
@@ -63,6 +67,8 @@ class Fetched:
     """Who answered, or failed to."""
     back_in_s: float = 0.0
     """Where the URL goes back: its domain is not asked again before."""
+    said: Said = ()
+    """What is known to be said about the use of the page; whoever visits finds out."""
 
     @property
     def latency_ms(self) -> int:
@@ -125,7 +131,7 @@ class Client:
     ``LOCAL_ERROR``: whoever gives out the work must not give out more. ``keep_idle_s`` > 0 keeps
     connections open for that long, for crawls that come back at once (``delay_s`` = 0); otherwise each
     request has a connection of its own. ``headers`` are further lines for every request; ``connector``
-    connects in another way.
+    connects in another way. ``signer`` adds a signature to each request.
     """
 
     def __init__(
@@ -138,10 +144,12 @@ class Client:
         keep_idle_s: float = 0.0,
         headers: Sequence[str] = (),
         connector: Connector | None = None,
+        signer: Signer | None = None,
     ) -> None:
         self.tls = tls
         self.resolver = resolver
         self._connector = connector or Connector(resolver, tls, keep_idle_s=keep_idle_s)
+        self._signer = signer
         self._max_connections = max_connections
         self._under_way = 0
         lines = [
@@ -173,7 +181,10 @@ class Client:
         sent = b""
         try:
             target = request.target_of(url)
-            sent = request.head(target, self._fixed, cookies)
+            fixed = self._fixed
+            if self._signer is not None:
+                fixed += self._signer.lines(target, started_unix_s)
+            sent = request.head(target, fixed, cookies)
         except ValueError as error:
             answer.failure = Failure(Outcome.NOT_SENT, str(error))
         else:

@@ -5,7 +5,7 @@ How a page is read is for the rules; here every link that is not followed is cou
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from node.rules import page, sitemap
@@ -14,6 +14,7 @@ from node.rules.headers import every, text
 from node.rules.page import Reading
 from node.rules.refusal import Refusal
 from node.rules.sitemap import Named
+from node.rules.usage import Statement, denial
 from node.settings import Settings
 from node.store.archive_read import ArchiveReader
 from node.store.decode import decode_body, undo_gzip
@@ -36,6 +37,7 @@ class PageReader:
         self._max_wire_bytes = settings.fetcher.max_wire_bytes
         self._max_sitemap_bytes = settings.crawl.max_sitemap_bytes
         self._max_sitemaps = settings.crawl.max_sitemaps_per_domain
+        self._purposes = settings.identity.purposes
         self._read = reading_by(settings)
         self._archive = archive
         self._tally = tally
@@ -43,7 +45,8 @@ class PageReader:
     def links(self, pointer: Pointer) -> list[tuple[str, int]]:
         """The page's links that may be followed: (canonical URL, depth), each once, in order.
 
-        A page that asks for it (meta robots, X-Robots-Tag) gives none.
+        A page that asks for it (meta robots, X-Robots-Tag) gives none; neither does one that denies our
+        purpose so late in its text that it was stored before that was seen.
         """
         stored = self._archive.read(pointer.position, self._max_wire_bytes)
         body, _state = decode_body(stored.body, stored.content_encoding, self._max_page_bytes)
@@ -56,10 +59,22 @@ class PageReader:
         )
         if reading.noindex:
             self._tally.add("noindex")
+        if reading.extracted.said and self._is_denied(reading.extracted.said):
+            return []
         if reading.extracted.links_cut:
             self._tally.add(f"drop:{Refusal.LINKS_CAP}", reading.extracted.links_cut)
         depth = pointer.depth + 1
         return [(url, depth) for url in self._admissible(reading.targets)]
+
+    def _is_denied(self, said: Sequence[Statement]) -> bool:
+        """Count what a page says about its use. Does it deny our purpose?"""
+        for name in {each.name for each in said}:
+            self._tally.add(f"signal:{name}")
+        against = denial(said, self._purposes)
+        if against is None:
+            return False
+        self._tally.add(f"opted_out:{against.name}")
+        return True
 
     def sitemap(self, pointer: Pointer) -> tuple[list[tuple[str, int]], list[Named]]:
         """The pages that a sitemap names, as ``links`` has them, and the sitemaps, if it may name any.

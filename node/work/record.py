@@ -8,6 +8,7 @@ from node.errors import DiskError
 from node.rules.entry import Lease
 from node.rules.headers import essence
 from node.rules.outcome import TABLE, Outcome
+from node.rules.usage import Place, Said, Statement, price
 from node.store.archive import ArchiveWriter
 from node.store.fetchlog import FetchLog, LogEntry
 from node.store.tally import Tally
@@ -19,6 +20,12 @@ ROBOTS = "robots"
 
 REMEMBERED = "remembered"
 """Why there is no robots.txt: it could not be had before."""
+
+
+SIGNALS_FIELD = "WARC-Robots-Signals"
+"""What robots.txt says about the use of a page stands in this field of its WARC record; what its headers say
+is in them. Of unknown fields the standard says that they are ignored."""
+_NO_FIELDS: dict[str, str] = {}
 
 
 class DiskRecorder:
@@ -54,6 +61,7 @@ class DiskRecorder:
                         fetched.ip,
                         fetched.started_unix_s,
                         fetched.truncated,
+                        _extra(fetched.said),
                     )
                 )
             except DiskError:
@@ -105,8 +113,13 @@ class DiskRecorder:
                 position=at,
                 truncated=fetched.truncated,
                 detail=fetched.detail if detail is None else detail,
+                signals=tuple(f"{each.place} {each.text}" for each in fetched.said),
+                price=price(fetched.said),
             )
         )
+        if fetched.status is not None:
+            for name in {each.name for each in fetched.said}:
+                self._tally.add(f"signal:{name}")
 
     def note(self, lease: Lease, url: str, outcome: Outcome, detail: str = "") -> None:
         """Log a URL that was not requested, with the reason.
@@ -119,6 +132,10 @@ class DiskRecorder:
             self._tally.add(f"robots_unavailable:{detail}")
         self._log.note(url, outcome, lease.entry.depth, detail)
 
+    def opt_out(self, statement: Statement) -> None:
+        """Count a page that is not used since ``statement`` denies it."""
+        self._tally.add(f"opted_out:{statement.name}")
+
     async def commit(self) -> dict[str, int]:
         """Everything recorded so far is on disk. Raises ``DiskError``; then try again later."""
         try:
@@ -128,3 +145,11 @@ class DiskRecorder:
             raise
         self.disk_full = False
         return marks
+
+
+def _extra(said: Said) -> dict[str, str]:
+    """The WARC fields for what robots.txt says; nearly always none."""
+    if not said:
+        return _NO_FIELDS
+    texts = [each.text for each in said if each.place is Place.ROBOTS]
+    return {SIGNALS_FIELD: " | ".join(texts)} if texts else _NO_FIELDS

@@ -26,6 +26,8 @@ from node.rules.retry_after import retry_after_s
 from node.rules.robots import Rules
 from node.rules.sitemap import Named, may_be_sitemap
 from node.rules.url import dedup_key
+from node.rules.usage import Said, Statement, denial
+from node.rules.usage_read import in_headers
 from node.settings import Settings
 from node.store.connection import LOST, AsyncStore
 from node.store.exclusions import Exclusions
@@ -35,6 +37,7 @@ from node.store.warc import Position
 from node.work.challenged import challenge_in
 from node.work.http import Fetched, Fetching, header_values, location
 from node.work.robots import Asked, Robots
+from node.work.said import said_in_page
 from node.work.sitemaps import Sitemaps
 
 FALL_BACK_TO_HTTP = frozenset(
@@ -56,6 +59,8 @@ class Recorder(Protocol):
     def record(self, lease: Lease, url: str, fetched: Fetched, outcome: Outcome) -> Position | None: ...
 
     def note(self, lease: Lease, url: str, outcome: Outcome, detail: str = "") -> None: ...
+
+    def opt_out(self, statement: Statement) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,7 @@ class Visitor:
 class _Visit:
     __slots__ = (
         *("asked", "chain", "crawl_delay_ms", "found", "jar"),
-        *("latency_ms", "lease", "origins", "sent", "shared", "sitemaps"),
+        *("latency_ms", "lease", "origins", "said", "sent", "shared", "sitemaps"),
     )
 
     def __init__(self, shared: Visitor, lease: Lease) -> None:
@@ -119,6 +124,8 @@ class _Visit:
         self.origins: dict[str, Rules] = {}
         """Origins whose robots.txt was looked up, and what it says."""
         self.sitemaps: list[Named] = []
+        self.said: Said = ()
+        """What robots.txt says about the use of the page."""
 
     async def run(self) -> Visited:
         url = self.lease.entry.url
@@ -183,9 +190,15 @@ class _Visit:
         crawl_delay_s = asked.rules.crawl_delay_s
         cap_s = shared.settings.crawl.max_crawl_delay_s
         self.crawl_delay_ms = round(1000 * min(crawl_delay_s, cap_s)) if crawl_delay_s else 0
-        if not asked.rules.allows(urls.path_and_query(url)):
+        path = urls.path_and_query(url)
+        if not asked.rules.allows(path):
             shared.recorder.note(self.lease, url, Outcome.ROBOTS_DENIED)
             return self._settle(Kind.DROP, Outcome.ROBOTS_DENIED, asked.signal)
+        self.said = asked.rules.said(path)
+        against = self._against(self.said)
+        if against is not None:
+            shared.recorder.note(self.lease, url, Outcome.ROBOTS_OPTED_OUT, against.text)
+            return self._settle(Kind.DROP, Outcome.ROBOTS_OPTED_OUT, asked.signal)
         if asked.requests and self._one_at_a_time:
             return self._settle(Kind.BACK, Outcome.NOT_SENT, asked.signal)
         if self.lease.entry.sitemap and not await shared.sitemaps.may_read(self.lease):
@@ -241,6 +254,7 @@ class _Visit:
             fetched.outcome, fetched.detail = Outcome.CHALLENGED, gate
         if not TABLE[fetched.outcome].sent:
             self.sent = sent
+        fetched.said = self.said + in_headers(fetched.headers, shared.settings.identity.token)
         return fetched
 
     def _accepts(self, content_type: str | None) -> bool:
@@ -321,6 +335,28 @@ class _Visit:
 
     # -- the end
 
+    def _against(self, said: Said) -> Statement | None:
+        """What of it denies the purpose of this crawl, if anything. Sitemaps are no content."""
+        purposes = self.shared.settings.identity.purposes
+        if not purposes or self.lease.entry.sitemap:
+            return None
+        against = denial(said, purposes)
+        if against is not None:
+            self.shared.recorder.opt_out(against)
+        return against
+
+    def _opted_out(self, fetched: Fetched) -> bool:
+        """Does a page deny the purpose of this crawl? Then it is not kept."""
+        identity = self.shared.settings.identity
+        if not identity.purposes:
+            return False
+        said = fetched.said + said_in_page(fetched, identity.token)
+        against = self._against(said)
+        if against is None:
+            return False
+        fetched.said, fetched.detail = said, against.text
+        return True
+
     def _not_sent(self, url: str, pause_ms: int = 0) -> Settlement:
         if self.shared.exclusions.covers(urls.host(url)):
             self.shared.recorder.note(self.lease, url, Outcome.EXCLUDED)
@@ -330,6 +366,8 @@ class _Visit:
     def _ended(self, url: str, fetched: Fetched, outcome: Outcome) -> Settlement:
         if outcome is Outcome.PAGE and self.lease.entry.sitemap:
             outcome = Outcome.SITEMAP
+        elif outcome is Outcome.PAGE and self._opted_out(fetched):
+            outcome = Outcome.OPTED_OUT
         row = TABLE[outcome]
         if row.back:
             if outcome in LINE:

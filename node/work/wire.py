@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from node import __version__
 from node.errors import SettingsError
 from node.rules.connect_to import ConnectTo
@@ -17,19 +20,32 @@ from node.work.resolve import Resolver
 from node.work.secret import Secret
 from node.work.tls import TlsContexts
 
+if TYPE_CHECKING:
+    from node.work.signing import Signer
+
 KEEP_IDLE_S = 15.0
 """How long an idle connection is kept, where connections are kept at all."""
 
 
 def user_agent(settings: Settings) -> str:
-    """``token/version (+contact)``; robots.txt groups are matched against the token."""
+    """``token/version (+contact)``; robots.txt groups are matched against the token.
+
+    Raises ``SettingsError`` for a fleet that doesn't say who it is.
+    """
     identity = settings.identity
+    if settings.crawl.nodes > 1 and not identity.contact.startswith(("https://", "http://")):
+        raise SettingsError(
+            "a crawl of more than one node needs identity.contact: the URL of a page that says who you are "
+            "and how a site is left out (docs/bot.md has its text)"
+        )
     contact = f" (+{identity.contact})" if identity.contact else ""
     return f"{identity.token}/{__version__}{contact}"
 
 
 def new_client(settings: Settings, store: AsyncStore, tally: Tally) -> Fetching:
-    """Raises ``SettingsError`` where a setting of ``tls``, ``dns`` or ``gateway`` can't be used."""
+    """Raises ``SettingsError`` where a setting of ``tls``, ``dns``, ``gateway`` or ``web_bot_auth`` can't be
+    used.
+    """
     tls = TlsContexts(
         verify=settings.tls.verify, ca_file=settings.tls.ca_file, max_sessions=settings.tls.max_sessions
     )
@@ -41,12 +57,26 @@ def new_client(settings: Settings, store: AsyncStore, tally: Tally) -> Fetching:
         resolver=_resolver(settings, guard=True),
         max_connections=settings.fetcher.in_flight,
         keep_idle_s=KEEP_IDLE_S if settings.fetcher.keep_alive else 0.0,
+        signer=signer_of(settings),
     )
     return LineWatch(client, tally)
 
 
+def signer_of(settings: Settings) -> Signer | None:
+    """Who signs our requests; None where nobody does. Raises ``SettingsError``."""
+    signing = settings.web_bot_auth
+    if signing.key_file is None:
+        return None
+    from node.work.signing import Signer, read_key  # what it needs takes a while to load
+
+    return Signer(read_key(Path(signing.key_file)), signing.agent, signing.valid_s)
+
+
 def _to_gateway(settings: Settings, tls: TlsContexts, secret: Secret | None) -> Client:
-    """What talks to the gateway, or by way of it. A proxy is asked on a new connection each time."""
+    """What talks to the gateway, or by way of it. A proxy is asked on a new connection each time.
+
+    Through a proxy our own requests reach the sites, so they are signed; a scraping API makes its own.
+    """
     gateway = settings.gateway
     resolver = _resolver(settings, guard=False)
     connector = None
@@ -64,6 +94,7 @@ def _to_gateway(settings: Settings, tls: TlsContexts, secret: Secret | None) -> 
         keep_idle_s=KEEP_IDLE_S if connector is None else 0.0,
         headers=headers,
         connector=connector,
+        signer=None if connector is None else signer_of(settings),
     )
 
 
