@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from enum import Enum, auto
-from ipaddress import ip_address
 from math import ceil, log
 
 FALSE_ALARM = 1e-9
@@ -58,9 +57,9 @@ def network_of(ip: str | None) -> str:
     """What addresses of one owner have in common, roughly: /16, or /32 of IPv6; ``""`` for none."""
     if not ip:
         return ""
-    address = ip_address(ip)
-    bits = 16 if address.version == 4 else 32
-    return f"{address.version}:{int(address) >> (address.max_prefixlen - bits):x}"
+    dot = ":" if ":" in ip else "."
+    first, _, rest = ip.partition(dot)
+    return first + dot + rest.partition(dot)[0]
 
 
 def run_needed(usual: float) -> int:

@@ -79,14 +79,15 @@ class LineWatch:
     ) -> Fetched:
         """See ``Client.fetch``. A failure may be held back for ``HOLD_S`` beyond the deadline."""
         began_s, is_probe = self._clock(), self.down
-        asks = self._asks_dns(url)
+        host = urls.host(url)
+        asks = self._asks_dns(url, host)
         self._under_way += 1
         try:
             fetched = await self._client.fetch(
                 url, deadline_s=deadline_s, max_wire_bytes=max_wire_bytes, accept=accept, cookies=cookies
             )
             ended_s = self._clock()
-            self._note(url, fetched, began_s, ended_s, asks_dns=asks)
+            self._note(url, registrable(host), fetched, began_s, ended_s, asks_dns=asks)
             instead = TABLE[fetched.outcome].ours
             if fetched.truncated == "time":
                 instead = Outcome.LINE_LOST
@@ -124,16 +125,19 @@ class LineWatch:
 
     # -- what results say
 
-    def _asks_dns(self, url: str) -> bool:
+    def _asks_dns(self, url: str, host: str) -> bool:
+        if self._client.resolver.is_cached(host):
+            return False
         try:
             target = request.target_of(url)
         except ValueError:
             return False
         return self._client.resolver.would_ask(target.host, target.port)
 
-    def _note(self, url: str, fetched: Fetched, began_s: float, ended_s: float, *, asks_dns: bool) -> None:
+    def _note(
+        self, url: str, domain: str, fetched: Fetched, began_s: float, ended_s: float, *, asks_dns: bool
+    ) -> None:
         row = TABLE[fetched.outcome]
-        domain = registrable(urls.host(url))
         # who is asked for more than robots.txt has answered for that, maybe an earlier process
         known = not url.endswith("/robots.txt")
         if row.ours is not None:
