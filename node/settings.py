@@ -18,6 +18,7 @@ from node.errors import SettingsError
 from node.rules.gateway import MAX_WAIT_S, expand
 from node.rules.lease import AHEAD_MS, MARGIN_MS
 from node.rules.line import HOLD_S
+from node.rules.priority import Priorities, Rule
 from node.rules.request import target_of
 from node.rules.signature import MAX_VALID_S, is_origin
 from node.rules.usage import Purpose
@@ -282,6 +283,26 @@ class Gateway(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """How: seconds from now, Unix time, or a date (HTTP's, or ISO 8601)."""
 
 
+class PriorityRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One row of ``priority.rules``."""
+
+    pattern: str
+    domain: str = ""
+    level: int | None = None
+    shift: int | None = None
+
+
+class Priority(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which URLs of a domain are visited first; without rules those that are nearest to a seed
+    ([how to](operate.md#priorities)).
+    """
+
+    rules: tuple[PriorityRule, ...] = ()
+    """``{pattern = "/price/*", level = 1}``, ``{pattern = "/archive/", domain = "example.com", shift = 3}``:
+    the first that is about a URL's path and query (as in robots.txt) decides. ``level``: 0 (the best) to 7;
+    ``shift``: that much worse than by its distance from a seed, below 0 better."""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """All of ``node.toml``."""
 
@@ -298,6 +319,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     redis: Redis = Redis()
     watch: Watch = Watch()
     gateway: Gateway = Gateway()
+    priority: Priority = Priority()
+
+    @property
+    def priorities(self) -> Priorities:
+        """The rules of ``priority``, compiled."""
+        return Priorities(
+            [Rule(rule.pattern, rule.domain, rule.level, rule.shift) for rule in self.priority.rules]
+        )
 
     @property
     def data(self) -> Path:
@@ -425,6 +454,10 @@ def _validate(settings: Settings) -> None:
             "raise it, or lower fetcher.deadline_s"
         )
     _validate_marks(settings)
+    try:
+        _ = settings.priorities
+    except ValueError as error:
+        raise SettingsError(f"priority.rules: {error}") from None
     _validate_gateway(settings.gateway)
     _validate_signing(settings.web_bot_auth, settings.gateway)
     token = settings.identity.token
@@ -543,6 +576,9 @@ def _toml_value(value: object) -> str:
         return repr(value)
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_toml_value(item) for item in value) + "]"
+    if isinstance(value, dict):
+        pairs = (f"{key} = {_toml_value(item)}" for key, item in value.items() if item is not None)
+        return "{" + ", ".join(pairs) + "}"
     # a TOML basic string has JSON's escapes
     return msgspec.json.encode(str(value)).decode()
 

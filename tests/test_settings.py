@@ -22,6 +22,7 @@ def test_a_written_tree_reads_back_the_same(tmp_path: Path) -> None:
             "crawl": {"name": 'a "quoted" näme\\', "seen_error_rate": 1e-6, "pages": 5, "horizon_s": 86400.0},
             "dns": {"connect_to": [":443:127.0.0.1:8443", "h.test:80:[::1]:8080"]},
             "tls": {"verify": False},
+            "priority": {"rules": [{"pattern": '/"*\\$', "level": 1}, {"pattern": "/b", "shift": -2}]},
         }
     )
     path = tmp_path / "node.toml"
@@ -45,6 +46,13 @@ def test_a_written_tree_reads_back_the_same(tmp_path: Path) -> None:
         (LEAST | {"identity": {"token": "Bot 2.0"}}, "identity.token"),
         (LEAST | {"identity": {"contact": "a\r\nX: y"}}, "identity.contact"),
         (LEAST | {"parser": {"in_hand": 0}}, "parser.in_hand"),
+        (LEAST | {"priority": {"rules": [{"pattern": "/a", "levle": 1}]}}, "levle"),
+        (LEAST | {"priority": {"rules": [{"level": 1}]}}, "pattern"),
+        (LEAST | {"priority": {"rules": [{"pattern": "a", "level": 1}]}}, "priority.rules: rule 1"),
+        (LEAST | {"archive": {"disk_reserve_bytes": 5, "disk_resume_bytes": 5}}, "disk_resume_bytes"),
+        (LEAST | {"redis": {"shed_from": 0.5, "shed_to": 0.5}}, "redis.shed_to"),
+        (LEAST | {"redis": {"maxmemory_mb": -1}}, "redis.maxmemory_mb"),
+        (LEAST | {"redis": {"slow_s": 0.0}}, "redis.slow_s"),
         (API | {"url": "ftp://gw.test/{url}"}, "gateway.url"),
         (API | {"url": "http://gw.test/"}, "lacks {url}"),
         (API | {"url": "http://me:pw@gw.test/{url}"}, "credentials_file"),

@@ -9,13 +9,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from node.rules.domain import registrable
+from node.rules.priority import LEVELS, HostRules, Priorities
 from node.rules.refusal import Refusal
 from node.rules.shard import digest, lane_of, node_of
 from node.rules.url import host
-
-LEVELS = 8
-"""Priority levels of a domain's queue, 0 the best: 0 holds seeds, n what is n links away from one, and
-the last all that is further."""
 
 CACHED_ORIGINS = 16_384
 """Origins whose verdict is remembered, about 500 bytes each: 8 MB a process."""
@@ -72,16 +69,24 @@ class Place(NamedTuple):
     level: int
 
 
-_Places = list[Place | None]
-"""The places of one origin, by level, made when first asked for."""
+class _Origin:
+    """What is known of an origin whose URLs may enter: its places by level, made when first asked for, and
+    the priority rules about it.
+    """
+
+    __slots__ = ("places", "rules")
+
+    def __init__(self, rules: HostRules | None) -> None:
+        self.places: list[Place | None] = [None] * LEVELS
+        self.rules = rules
 
 
 class Admission:
     """The gate that every link, redirect target and seed goes through.
 
-    ``excluded`` answers for a host (without trailing dot), the domains above it included. Verdicts are
-    remembered per origin, since most links of a page lead to a few: call ``forget`` when exclusions or
-    seeds have changed.
+    ``excluded`` answers for a host (without trailing dot), the domains above it included. ``priorities``:
+    rules by which a URL's level is not the one by its depth. Verdicts are remembered per origin, since most
+    links of a page lead to a few: call ``forget`` when exclusions or seeds have changed.
     """
 
     def __init__(
@@ -91,6 +96,7 @@ class Admission:
         me: int,
         excluded: Callable[[str], bool],
         max_depth: int | None = None,
+        priorities: Priorities | None = None,
     ) -> None:
         if not 0 <= me < nodes:
             raise ValueError(f"node {me} is not one of {nodes}")
@@ -99,12 +105,14 @@ class Admission:
         self._me = me
         self._excluded = excluded
         self._max_depth = max_depth
-        self._verdicts: dict[str, _Places | Refusal] = {}
+        self._priorities = priorities or Priorities(())
+        self._verdicts: dict[str, _Origin | Refusal] = {}
 
-    def admit(self, url: str, page_depth: int) -> Place | Refusal:
+    def admit(self, url: str, page_depth: int, level: int | None = None) -> Place | Refusal:
         """Where a canonical URL belongs, or why it may not enter.
 
         ``page_depth``: how many links from a seed the page is on which it was found; -1 for a seed.
+        ``level``: before the priority rules, where it is not the one by depth.
         """
         depth = page_depth + 1
         origin = url[: url.index("/", 8)]
@@ -115,8 +123,11 @@ class Admission:
             return verdict
         if self._max_depth is not None and depth > self._max_depth:
             return Refusal.TOO_DEEP
-        level = depth if depth < LEVELS else LEVELS - 1
-        return verdict[level] or self._make_place(verdict, url, level)
+        if level is None:
+            level = depth if depth < LEVELS else LEVELS - 1
+        if verdict.rules is not None:
+            level = verdict.rules.level(url[len(origin) :], level)
+        return verdict.places[level] or self._make_place(verdict, url, level)
 
     def forget(self, scope: Scope | None = None) -> None:
         """Judge afresh from now on, by another scope if one is given."""
@@ -124,7 +135,7 @@ class Admission:
         if scope is not None:
             self._scope = scope
 
-    def _judge(self, host_name: str) -> _Places | Refusal:
+    def _judge(self, host_name: str) -> _Origin | Refusal:
         domain = registrable(host_name)
         if node_of(domain, self._nodes) != self._me:
             return Refusal.OTHER_SHARD
@@ -132,16 +143,16 @@ class Admission:
             return Refusal.OUT_OF_SCOPE
         if self._excluded(host_name.removesuffix(".")):
             return Refusal.EXCLUDED
-        return [None] * LEVELS
+        return _Origin(self._priorities.of(host_name))
 
     @staticmethod
-    def _make_place(places: _Places, url: str, level: int) -> Place:
+    def _make_place(known: _Origin, url: str, level: int) -> Place:
         """Making one takes longer than all the rest of ``admit``, so they are kept."""
         domain = registrable(host(url))
-        place = places[level] = Place(domain, lane_of(domain), level)
+        place = known.places[level] = Place(domain, lane_of(domain), level)
         return place
 
-    def _remember(self, origin: str, verdict: _Places | Refusal) -> _Places | Refusal:
+    def _remember(self, origin: str, verdict: _Origin | Refusal) -> _Origin | Refusal:
         if len(self._verdicts) >= CACHED_ORIGINS:
             for old in list(self._verdicts)[: CACHED_ORIGINS // 2]:
                 del self._verdicts[old]

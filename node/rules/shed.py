@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from node.rules.admit import LEVELS
+from node.rules.priority import LEVELS
 from node.rules.watermark import Watermark
 
 BETTER = LEVELS

@@ -18,10 +18,11 @@ from msgspec import UNSET, UnsetType
 from node.rules import budget
 from node.rules import url as urls
 from node.rules.address import names_inside
-from node.rules.admit import LEVELS, Admission, DomainSet, Scope, ScopeKind
+from node.rules.admit import Admission, DomainSet, Scope, ScopeKind
 from node.rules.connect_to import ConnectTo
 from node.rules.domain import registrable
 from node.rules.outcome import Outcome
+from node.rules.priority import LEVELS, Rule
 from node.rules.refusal import Refusal
 from node.rules.robots import Rules, parse
 from node.rules.shard import lane_of, node_of
@@ -29,6 +30,7 @@ from node.settings import Settings
 from node.work import seed
 
 ROBOTS_DENIED = "robots.txt denies it."
+ROBOTS_OPTED_OUT = "robots.txt denies what identity.purpose says the pages are for, by"
 PRIVATE_ADDRESS = "Its host is not on the public internet."
 TRAP_LIMITS = (
     f" At most {urls.MAX_URL_BYTES:,} bytes are fetched, {urls.MAX_SEGMENTS} path segments, and no segment "
@@ -84,6 +86,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     depth: int
     priority: int | None = None
     """0 (best) to 7."""
+    priority_rule: str | None = None
+    """The rule of ``priority.rules`` that decides it; None where it is by depth."""
     scope: str
     budget: Budget | None = None
     agent: str
@@ -111,7 +115,7 @@ def gates(settings: Settings) -> Admission:
     scope = Scope(ScopeKind.OPEN)
     if crawl.scope == "list":
         scope = Scope(ScopeKind.LIST, DomainSet(seed.domains_of(Path(crawl.domain_list or ""))))
-    return Admission(scope, crawl.nodes, crawl.me, _never, crawl.max_depth)
+    return Admission(scope, crawl.nodes, crawl.me, _never, crawl.max_depth, settings.priorities)
 
 
 def _never(_host: str) -> bool:
@@ -145,6 +149,7 @@ class Explainer:
         self._agent = agent if agent is not None else settings.identity.token
         self._depth = depth
         self._gates = gates(settings)
+        self._priorities = settings.priorities
         self._connect_to = ConnectTo(settings.dns.connect_to)
         cap = budget.queue_cap(self._crawl.max_urls_per_domain, self._crawl.delay_s, self._crawl.horizon_s)
         self._budget = Budget(cap, budget.life_cap(cap))
@@ -174,6 +179,8 @@ class Explainer:
         if isinstance(url, Refusal):
             return msgspec.structs.replace(answer, refused=url)
         domain = registrable(urls.host(url))
+        rule = self._priority_rule(url)
+        level = min(depth, LEVELS - 1)
         return msgspec.structs.replace(
             answer,
             canonical=url,
@@ -182,11 +189,16 @@ class Explainer:
             domain=domain,
             shard=node_of(domain, self._crawl.nodes),
             lane=lane_of(domain),
-            priority=min(depth, LEVELS - 1),
+            priority=level if rule is None else rule.applied(level),
+            priority_rule=None if rule is None else rule.words,
             budget=self._budget,
             crawl_delay=said.crawl_delay_s,
             delay=max(self._crawl.delay_s, said.crawl_delay_s or 0.0),
         )
+
+    def _priority_rule(self, url: str) -> Rule | None:
+        rules = self._priorities.of(urls.host(url))
+        return None if rules is None else rules.deciding(urls.path_and_query(url))
 
     def _ask_robots(self, asked: Question, url: str | Refusal) -> _Said:
         agent = _token(self._agent if asked.agent is None else asked.agent)

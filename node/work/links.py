@@ -10,8 +10,9 @@ from array import array
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from node.rules.admit import LEVELS, Admission, DomainSet, Scope, ScopeKind
+from node.rules.admit import Admission, DomainSet, Scope, ScopeKind
 from node.rules.entry import NESTED, SITEMAP, Entry
+from node.rules.priority import LEVELS
 from node.rules.refusal import Refusal
 from node.rules.seen import fingerprint
 from node.rules.sitemap import Named
@@ -77,7 +78,7 @@ class Offering:
         self._fresh: dict[str, list[int]] = {}
         crawl = settings.crawl
         self.admission = Admission(
-            scope_of(settings), crawl.nodes, crawl.me, exclusions.covers, crawl.max_depth
+            scope_of(settings), crawl.nodes, crawl.me, exclusions.covers, crawl.max_depth, settings.priorities
         )
 
     def take_lists(self, lists: Mapping[str, Iterable[bytes]]) -> None:
@@ -109,8 +110,9 @@ class Offering:
         below = self._below if now_ms < self._below_until_ms else LEVELS
         drop = self._tally.add
         already = 0
+        base_level = SITEMAP_LEVEL if sitemap else None
         for url, depth in found:
-            place = admit(url, depth - 1)
+            place = admit(url, depth - 1, base_level)
             if isinstance(place, Refusal):
                 drop(f"drop:{place}")
                 continue
@@ -120,7 +122,7 @@ class Offering:
                 already += 1
                 continue
             domain = place.domain
-            level = SITEMAP_LEVEL if sitemap else place.level
+            level = place.level
             if level >= below:
                 drop("drop:shed")
                 drop(f"shed:{level}")

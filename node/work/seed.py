@@ -74,7 +74,10 @@ def domains_of(path: Path) -> Iterator[str]:
 
 def gate(settings: Settings) -> Admission:
     """What seeds pass: any domain of this node's shard."""
-    return Admission(Scope(ScopeKind.OPEN), settings.crawl.nodes, settings.crawl.me, lambda _host: False)
+    crawl = settings.crawl
+    return Admission(
+        Scope(ScopeKind.OPEN), crawl.nodes, crawl.me, lambda _host: False, priorities=settings.priorities
+    )
 
 
 def sow(
@@ -128,7 +131,7 @@ def sow(
             # a thousandth of a millisecond a rank: the order of the list, all of it due at once
             group = Group(place.domain, place.lane, start_ms + each.rank / 1000)
             groups[place.domain] = group
-        group.entries.append(Entry(each.url, 0, 0, bare=each.bare).pack())
+        group.entries.append(Entry(each.url, place.level, 0, bare=each.bare).pack())
         group.slots += frontier.slots(dedup_key(each.url))
         waiting += 1
         if waiting >= _BATCH:

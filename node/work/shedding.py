@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from node.rules.admit import LEVELS
+from node.rules.priority import LEVELS
 from node.rules.shard import LANES
 from node.rules.shed import Marks, Shedding, dropped_from, words
 from node.settings import Settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from node.rules.admit import LEVELS
+from node.rules.priority import LEVELS
 from node.rules.seeds import Seed, parse_line
 from node.work.explain import Answer
 from node.work.listing import WORDS, Listing
@@ -50,7 +50,8 @@ def _of_url(answer: Answer, url: str) -> Iterable[tuple[str, str]]:
     yield "domain", f"{answer.domain}"
     yield "shard", f"node {answer.shard} of {answer.nodes}, there lane {answer.lane}"
     links = f"{answer.depth} link{'' if answer.depth == 1 else 's'} from a seed"
-    yield "priority", f"{answer.priority} (of 0, the best, to {LEVELS - 1}) at {links}"
+    by = "" if answer.priority_rule is None else f", by the rule {answer.priority_rule}"
+    yield "priority", f"{answer.priority} (of 0, the best, to {LEVELS - 1}) at {links}{by}"
     if answer.budget is not None:
         at_once, in_all = answer.budget.queue_cap, answer.budget.life_cap
         yield "budget", f"{at_once:,} URLs of the domain at once, {in_all:,} in all"

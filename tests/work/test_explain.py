@@ -18,7 +18,7 @@ from node.rules.admit import Admission, Place, Scope, ScopeKind
 from node.rules.refusal import Refusal
 from node.rules.shard import node_of
 from node.work import questions
-from node.work.explain import Explainer
+from node.work.explain import Explainer, gates
 from tests.work.asking import PAGE, ask, explain, settings
 
 HOUSE = "User-agent: *\nDisallow: /private/\nAllow: /private/door\nCrawl-delay: 100\n"
@@ -40,6 +40,7 @@ def test_everything_about_a_url() -> None:
         "lane": 54,
         "depth": 0,
         "priority": 0,
+        "priority_rule": None,
         "scope": "seeds",
         "budget": {"queue_cap": 100_000, "life_cap": 400_000},
         "agent": "Milliarde",
@@ -111,6 +112,21 @@ def test_the_priority_is_that_of_the_gate(depth: int) -> None:
     assert isinstance(place, Place)
     answer = explain("http://h.test/", depth=depth)
     assert (answer["priority"], answer["lane"], answer["domain"]) == (place.level, place.lane, place.domain)
+
+
+def test_the_rule_that_decides_a_priority_is_told() -> None:
+    """With the level that a crawl would give it, in JSON and in words."""
+    ruled = settings(priority={"rules": [{"pattern": "/archive/", "domain": "h.test", "shift": 3}]})
+    explainer = Explainer(ruled, depth=2)
+    asked = [{"url": f"https://{host}/archive/1"} for host in ("www.h.test", "i.test")]
+    answers = ask(*asked, explainer=explainer)
+    assert [(each["priority"], each["priority_rule"]) for each in answers] == [
+        (5, "/archive/ at h.test: shift +3"),
+        (2, None),
+    ]
+    place = gates(ruled).admit("https://www.h.test/archive/1", 1)
+    assert isinstance(place, Place)
+    assert place.level == 5
 
 
 def test_a_link_is_one_away_from_a_seed() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from node import settings as settings_of
+from node.rules.admit import Place
 from node.rules.entry import NESTED, SITEMAP, unpack
 from node.rules.sitemap import Named
 from node.store import keys
 from node.store.exclusions import Exclusions
 from node.store.frontier import Frontier, Group, Offered
 from node.store.tally import Tally
+from node.work import seed
 from node.work.links import KnownUrls, Offering
 
 
@@ -49,6 +51,23 @@ def test_sitemaps_come_after_seeds_and_keep_their_kind() -> None:
     again: dict[str, Group] = {}
     offering.sitemaps(named, 5, again)
     assert not again
+
+
+def test_priority_rules_hold_for_links_sitemaps_and_seeds() -> None:
+    """A level is by the rule wherever a URL comes from; its depth stays what it is."""
+    rules = [{"pattern": "/archive/", "shift": 3}, {"pattern": "/price/", "level": 1}]
+    settings = settings_of.build(
+        {"paths": {"data": "d"}, "crawl": {"scope": "open"}, "priority": {"rules": rules}}
+    )
+    frontier = Frontier(settings)
+    offering = Offering(settings, frontier, Exclusions(), Tally("parsers"))
+    groups = offering.groups([("https://a.test/archive/1", 2), ("https://a.test/price/1", 6)], 5)
+    offering.sitemaps([Named("https://a.test/archive/s.xml", 2, SITEMAP)], 5, groups)
+    entries = [unpack(entry) for entry in groups["a.test"].entries]
+    assert [(each.level, each.depth) for each in entries] == [(5, 2), (1, 6), (4, 2)]
+    place = seed.gate(settings).admit("https://a.test/archive/", -1)
+    assert isinstance(place, Place)
+    assert place.level == 3
 
 
 def test_what_is_turned_away_is_counted_with_its_reason() -> None:
