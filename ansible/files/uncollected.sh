@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Names the files of a crawl that were written since the last collection ended (it leaves `collected` behind).
+set -euo pipefail
+cd /srv/milliarde || exit 0
+folders=()
+for folder in warc log; do [[ ! -d $folder ]] || folders+=("$folder"); done
+((${#folders[@]})) || exit 0
+if [[ -e collected ]]; then
+  find "${folders[@]}" -type f -newer collected
+else
+  find "${folders[@]}" -type f
+fi
