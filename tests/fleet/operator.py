@@ -19,14 +19,14 @@ from tests.fleet.shell import Failed, run
 from tests.web.running import MiniWeb
 
 REPO = Path(__file__).resolve().parents[2]
-DEADLINE_S = 300.0
+DEADLINE_S = 900.0
 CODES = {"ok": 0, "failed": 20, "unreachable": 21}
 """How ``milliarde-fleet`` ends, by what became of the hosts."""
 _RECAP = re.compile(r"^(\S+) +: (.*)$", re.MULTILINE)
 
 
 class Wheelhouse:
-    """What nodes install, made by ``scripts/wheelhouse``: this checkout under several versions, one at a time."""
+    """What nodes install, by ``scripts/wheelhouse``: this checkout under several versions, one at a time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

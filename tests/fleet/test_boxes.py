@@ -43,6 +43,19 @@ def test_a_power_cut_is_one(fleet: Fleet) -> None:
     assert box.ssh("ls /root/kept /run/lost", check=False).stdout == "/root/kept\n"
 
 
+def test_a_power_cut_takes_what_was_not_synced(fleet: Fleet) -> None:
+    """What was synced to the box's disk is there after the cut, and what was only written is not."""
+    box = fleet.boxes[0]
+    box.ssh("apt-get -q update && apt-get -q -y install xfsprogs", deadline_s=200)
+    box.ssh(f"mkfs.xfs -q {DISK} && mount {DISK} /mnt && echo 1 >/mnt/synced && sync && echo 2 >/mnt/written")
+    assert box.ssh("cat /mnt/synced /mnt/written").stdout == "1\n2\n"
+    box.kill_leader()
+    box.boot()
+    box.ssh(f"mount {DISK} /mnt")
+    assert box.ssh("cat /mnt/synced").stdout == "1\n"
+    assert box.ssh("cat /mnt/written", check=False).stdout == ""
+
+
 def test_a_box_can_restart_itself(fleet: Fleet) -> None:
     """A reboot from inside comes back without help, as the roles' own would."""
     box = fleet.boxes[0]

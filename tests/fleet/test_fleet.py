@@ -1,8 +1,8 @@
 """The fleet test: three machines, from bare to a crawl, and all that can happen to them in the middle.
 
-Real systemd, real sshd, ``milliarde-fleet`` as an operator runs it. Only the control namespace serves the web,
-so its log shows what each node did. The tests are the steps of one story, in this order; where one fails, the
-rest is skipped.
+Real systemd, real sshd, ``milliarde-fleet`` as an operator runs it. Only the control namespace serves the
+web, so its log shows what each node did. The tests are the steps of one story, in this order; where one
+fails, the rest is skipped.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.web.shape import domain_name
 from tests.whole import manners
 from tests.whole.crawl import until
 
-pytestmark = [pytest.mark.whole, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.whole, pytest.mark.timeout(1_000)]
 
 BOXES = 3
 DOMAINS = 36
@@ -40,7 +40,7 @@ DELAY_S = 1.0
 HOP_GAP_S = 0.3
 FETCHERS, PARSERS = 9, 6
 DATA = "/srv/milliarde"
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
 FIRST, SECOND = "0.1.0+first", "0.1.0+second"
 
 

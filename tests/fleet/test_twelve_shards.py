@@ -81,7 +81,12 @@ def _crawl(out: Path, web: MiniWeb, network: Network, me: int) -> Crawl:
         out,
         web,
         *("--seeds", web.ordinary_seeds, "--delay", str(DELAY_S), "--fetchers", "1", "--parsers", "1"),
-        settings=[f"crawl.nodes={NODES}", f"crawl.me={me}", "crawl.hop_gap_s=0.1"],
+        settings=[
+            f"crawl.nodes={NODES}",
+            f"crawl.me={me}",
+            "crawl.hop_gap_s=0.1",
+            "identity.contact=https://us.test/bot",
+        ],
         inside=inside(network.nodes[me].namespace),
     )
 
