@@ -32,6 +32,7 @@ STORE_REASONS = {
     "origin_cap": "its domain has more origins than `crawl.max_origins_per_domain`",
     "dead_host": "its domain was given up: nothing there could be reached, again and again",
     "memory": "Redis was at its `maxmemory`; what is queued is still served, which frees memory",
+    "shed": "Redis was short of memory (`redis.shed_from`), and it was of a low priority; counted by it, too",
     "poison": "four times in a row the lease on it ran out",
     "trimmed": "taken out by `milliarde trim`; it is in a file, `include` brings it back",
     "robots_denied": "robots.txt denies it",

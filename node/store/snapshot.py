@@ -95,6 +95,22 @@ class Snapshot:
         return self.count("pages")
 
     @property
+    def shed(self) -> dict[int, int]:
+        """Priority -> URLs turned away or dropped since Redis was short of memory (``rules/shed.py``)."""
+        found: dict[int, int] = {}
+        for source in (self.ledger, self.tally):
+            for name, value in source.items():
+                if name.startswith("shed:") and value:
+                    level = int(name.removeprefix("shed:"))
+                    found[level] = found.get(level, 0) + value
+        return dict(sorted(found.items()))
+
+    @property
+    def shed_grade(self) -> int:
+        """How much is turned away now."""
+        return int(self.control.get("shed", 0))
+
+    @property
     def retry_share(self) -> float:
         """Retries, as a share of all tries."""
         retries = self.count("retries")

@@ -74,6 +74,9 @@ class NodeCollector(Collector):
 def _totals(look: Snapshot) -> Iterator[Metric]:
     yield _by_label("outcomes", "Visits by what became of them", "outcome", look.outcomes)
     yield _by_label("dropped", "URLs not visited, by reason", "reason", look.dropped)
+    by_priority = {str(level): n for level, n in look.shed.items()}
+    yield _by_label("shed", "URLs that gave way for want of memory", "priority", by_priority)
+    yield _gauge("shed_grade", "Priorities that are shed now; 9 = nothing enters", look.shed_grade)
     causes = look.robots_unavailable
     yield _by_label("robots_unavailable", "URLs put off for want of robots.txt, by cause", "cause", causes)
     cpu = {role: look.tally[f"cpu_ms:{role}"] / 1000 for role in CPU_ROLES if f"cpu_ms:{role}" in look.tally}

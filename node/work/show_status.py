@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 
 from node import __version__
+from node.rules import shed
 from node.rules.health import State
 from node.store import closeup as closeups
 from node.store import gateway, snapshot
@@ -41,6 +42,7 @@ def _all(look: Snapshot, closeup: Closeup, of_stages: Mapping[str, Stage], free:
         "ledger_gap": look.ledger_gap,
         "outcomes": look.outcomes,
         "dropped": look.dropped,
+        "shed": look.shed,
         "tally": look.tally,
         "processes": look.procs,
         "control": look.control,
@@ -85,11 +87,18 @@ def _rows(
     yield "processes", f"{len(look.procs)}; waiting: {', '.join(waits) or 'none'}"
     yield "gateway", _gateway_words(look)
     yield "Redis", human_bytes(float(look.redis.get("used_memory", 0)))
+    yield "shed", _shed_words(look)
     yield "disk", f"{human_bytes(free.free_bytes)} free of {human_bytes(free.total_bytes)}"
     if look.ledger_gap:
         yield "ledger", f"does not add up: {look.ledger_gap} URLs ('milliarde check' finds them)"
     if look.dead_letters:
         yield "dead letters", f"{look.dead_letters:,}"
+
+
+def _shed_words(look: Snapshot) -> str:
+    """What the frontier turns away for want of memory now, and what it did in all, by priority."""
+    counts = ", ".join(f"priority {level} {n:,}" for level, n in look.shed.items())
+    return "; ".join(filter(None, (shed.words(look.shed_grade), counts)))
 
 
 def _frontier_words(of_stages: Mapping[str, Stage]) -> str:
