@@ -88,6 +88,11 @@ def _parser() -> argparse.ArgumentParser:
     add("resume", "go on after pause or drain", _resume)
     command = add("drain", "pause, and wait until what is under way has ended", _drain)
     command.add_argument("--wait", type=_duration, default=600.0, metavar="TIME", help="default 10m")
+    command = add("key", "make the key that requests are signed with, and print what publishes it", _key)
+    command.add_argument("files", type=Path, nargs="*", metavar="FILE", help="default: web_bot_auth.key_file")
+    command.add_argument(
+        "--headers", action="store_true", help="the headers to serve that with (they hold for 90 days)"
+    )
     command = add("exclude", "never visit these hosts or domains, nor anything under them", _exclude)
     command.add_argument("names", nargs="+", metavar="DOMAIN")
     command.add_argument("--reason", default="", help="kept in the audit file")
@@ -261,6 +266,14 @@ def _drain(args: argparse.Namespace) -> int:
         _say(f"paused, but {leased} visits and {spooled} pages are still under way")
         return ExitCode.CHECK_FAILED
     _say("drained: nothing is under way ('milliarde resume' goes on)")
+    return ExitCode.OK
+
+
+def _key(args: argparse.Namespace) -> int:
+    from node.work import key
+
+    known = _settings_or_defaults(args).web_bot_auth
+    print(key.published(known, args.files, headers=args.headers, say=_say), end="")
     return ExitCode.OK
 
 

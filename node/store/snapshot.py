@@ -140,6 +140,19 @@ class Snapshot:
         return dict(sorted(out.items()))
 
     @property
+    def signals(self) -> dict[str, int]:
+        """What sites say about the use of their pages (place:kind) -> requests that it was said of."""
+        return self._tallied("signal:")
+
+    @property
+    def opted_out(self) -> dict[str, int]:
+        """What of it denies our purpose -> pages that were not used for that."""
+        return self._tallied("opted_out:")
+
+    def _tallied(self, prefix: str) -> dict[str, int]:
+        return {name[len(prefix) :]: n for name, n in sorted(self.tally.items()) if name.startswith(prefix)}
+
+    @property
     def robots_unavailable(self) -> dict[str, int]:
         """Why robots.txt could not be had -> URLs that were put off for that."""
         prefix = "robots_unavailable:"

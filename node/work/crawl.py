@@ -29,6 +29,7 @@ from node.work.recovery import take_over_absent
 from node.work.redis_server import socket_path
 from node.work.summary import human_bytes
 from node.work.watch import port_is_free
+from node.work.wire import signer_of, user_agent
 
 FLEET_FETCHERS, FLEET_PARSERS = 9, 6
 """The fleet's split of 16 cores, whose ratio smaller machines follow."""
@@ -130,6 +131,8 @@ def run(plan: Plan) -> dict[str, object]:
     Raises ``MilliardeError`` of the fitting kind where it can't begin or go on.
     """
     settings = _settings(plan)
+    user_agent(settings)  # says at once if a fleet doesn't say who it is
+    signer_of(settings)
     for text in plan.urls:
         found = next(seed.given([text]))
         if isinstance(found, Junk):

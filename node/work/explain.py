@@ -26,10 +26,12 @@ from node.rules.priority import LEVELS, Rule
 from node.rules.refusal import Refusal
 from node.rules.robots import Rules, parse
 from node.rules.shard import lane_of, node_of
+from node.rules.usage import Said, denial
 from node.settings import Settings
 from node.work import seed
 
 ROBOTS_DENIED = "robots.txt denies it."
+ROBOTS_OPTED_OUT = "robots.txt denies what identity.purpose says the pages are for, by"
 ROBOTS_OPTED_OUT = "robots.txt denies what identity.purpose says the pages are for, by"
 PRIVATE_ADDRESS = "Its host is not on the public internet."
 TRAP_LIMITS = (
@@ -99,6 +101,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     checked: dict[str, bool] | None = None
     """Path asked for -> verdict. The first is what would be sent. Letters beyond ASCII that an absolute
     address holds raw are sent encoded; as written they are asked for, too, and the stricter counts."""
+    signals: list[str] | None = None
+    """What robots.txt says about the use of the page, line by line; what the page itself says isn't known."""
     crawl_delay: float | None = None
     """Seconds, as robots.txt asks and the settings allow."""
     delay: float | None = None
@@ -129,6 +133,7 @@ class _Said(NamedTuple):
     checked: dict[str, bool] | None = None
     rule: str | None = None
     crawl_delay_s: float | None = None
+    usage: Said = ()
 
 
 class Explainer:
@@ -144,6 +149,7 @@ class Explainer:
         depth: int | None = None,
     ) -> None:
         self._crawl = settings.crawl
+        self._purposes = settings.identity.purposes
         self._base = base
         self._robots = robots
         self._agent = agent if agent is not None else settings.identity.token
@@ -162,7 +168,7 @@ class Explainer:
             depth = 0 if base is None else 1
         url = urls.canonical(asked.url, base)
         said = self._ask_robots(asked, url)
-        why_not, why = self._why_not(url, depth, said.checked)
+        why_not, why = self._why_not(url, depth, said)
         answer = Answer(
             url=asked.url,
             why_not=why_not,
@@ -175,6 +181,7 @@ class Explainer:
             allowed=all(said.checked.values()) if said.checked else None,
             rule=said.rule,
             checked=said.checked,
+            signals=None if said.checked is None else [each.text for each in said.usage],
         )
         if isinstance(url, Refusal):
             return msgspec.structs.replace(answer, refused=url)
@@ -219,11 +226,10 @@ class Explainer:
             checked,
             None if strictest is None else rules.deciding(strictest),
             None if delay_s is None else min(delay_s, self._crawl.max_crawl_delay_s),
+            rules.said(paths[0]) if paths else (),
         )
 
-    def _why_not(
-        self, url: str | Refusal, depth: int, checked: dict[str, bool] | None
-    ) -> tuple[str | None, str | None]:
+    def _why_not(self, url: str | Refusal, depth: int, said: _Said) -> tuple[str | None, str | None]:
         """The first reason not to fetch it, in the order in which a crawl comes upon them."""
         verdict: object = url
         if not isinstance(url, Refusal):
@@ -232,8 +238,11 @@ class Explainer:
             return verdict.value, verdict.words + (TRAP_LIMITS if verdict is Refusal.TRAP else "")
         if self._is_inside(str(url)):
             return Outcome.PRIVATE_ADDRESS.value, PRIVATE_ADDRESS
-        if checked and not next(iter(checked.values())):
+        if said.checked and not next(iter(said.checked.values())):
             return Outcome.ROBOTS_DENIED.value, ROBOTS_DENIED
+        against = denial(said.usage, self._purposes)
+        if against is not None:
+            return Outcome.ROBOTS_OPTED_OUT.value, f"{ROBOTS_OPTED_OUT} {against.text!r}."
         return None, None
 
     def _is_inside(self, url: str) -> bool:

@@ -42,7 +42,7 @@ from node.work.robots import Robots
 from node.work.sitemaps import Sitemaps
 from node.work.trouble import Troubles
 from node.work.visit import Visited, Visitor
-from node.work.wire import new_client
+from node.work.wire import new_client, user_agent
 
 _log = logging.getLogger(__name__)
 
@@ -396,6 +396,7 @@ def _warc_info(settings: Settings) -> dict[str, str]:
         "robots": "RFC 9309",
         "isPartOf": settings.crawl.name,
         "operator": settings.identity.contact or "unknown",
+        "http-header-user-agent": user_agent(settings),
     }
 
 

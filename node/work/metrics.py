@@ -77,6 +77,8 @@ def _totals(look: Snapshot) -> Iterator[Metric]:
     by_priority = {str(level): n for level, n in look.shed.items()}
     yield _by_label("shed", "URLs that gave way for want of memory", "priority", by_priority)
     yield _gauge("shed_grade", "Priorities that are shed now; 9 = nothing enters", look.shed_grade)
+    yield _by_label("signals", "Requests of whose pages' use something was said", "signal", look.signals)
+    yield _by_label("opted_out", "Pages not used since that denies our purpose", "signal", look.opted_out)
     causes = look.robots_unavailable
     yield _by_label("robots_unavailable", "URLs put off for want of robots.txt, by cause", "cause", causes)
     cpu = {role: look.tally[f"cpu_ms:{role}"] / 1000 for role in CPU_ROLES if f"cpu_ms:{role}" in look.tally}

@@ -65,6 +65,8 @@ def _of_url(answer: Answer, url: str) -> Iterable[tuple[str, str]]:
             spelling = ", as it was written" if number else ""
             yield "robots", f"{'allows' if allowed else 'denies'} {answer.agent} {path}{spelling}"
         yield "", by
+        for signal in answer.signals or ():
+            yield "signal", signal
     yield "verdict", _verdict(answer)
 
 

@@ -42,6 +42,8 @@ def _all(look: Snapshot, closeup: Closeup, of_stages: Mapping[str, Stage], free:
         "ledger_gap": look.ledger_gap,
         "outcomes": look.outcomes,
         "dropped": look.dropped,
+        "signals": look.signals,
+        "opted_out": look.opted_out,
         "shed": look.shed,
         "tally": look.tally,
         "processes": look.procs,
@@ -81,6 +83,8 @@ def _rows(
     yield "domains", _domains_words(look)
     yield from _trouble(closeup)
     yield "outcomes", ", ".join(f"{name} {n:,}" for name, n in sorted(look.outcomes.items()))
+    yield "signals", ", ".join(f"{name} {n:,}" for name, n in look.signals.items())
+    yield "opted out", ", ".join(f"{name} {n:,}" for name, n in look.opted_out.items())
     yield "no robots.txt", ", ".join(f"{name} {n:,}" for name, n in look.robots_unavailable.items())
     yield "retries", _retries_words(look)
     yield "not visited", ", ".join(f"{name} {n:,}" for name, n in look.dropped.items())

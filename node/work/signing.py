@@ -54,19 +54,20 @@ class Key:
 class Signer:
     """Signs requests; one per process. ``agent``: the https origin that publishes the key."""
 
-    def __init__(self, key: Key, agent: str, valid_s: float) -> None:
+    def __init__(self, key: Key, agent: str, valid_s: float, *, max_kept: int = MAX_KEPT) -> None:
         self._key = key
         self._keyid = key.id
         self._agent = agent
         self._valid_s = max(1, round(valid_s))
+        self._max_kept = max_kept
         self._kept: OrderedDict[tuple[bool, str], tuple[int, bytes]] = OrderedDict()
         """(https, authority) -> when it was made, and the lines."""
 
     def lines(self, target: Target, unix_s: float) -> bytes:
         """The three header lines for a request to ``target`` that is sent at ``unix_s``."""
         whom = (target.https, target.authority)
-        made_s, lines = self._kept.get(whom, (0, b""))
-        if not 0 <= unix_s - made_s < RENEW_AT * self._valid_s:
+        kept = self._kept.get(whom)
+        if kept is None or not 0 <= unix_s - kept[0] < RENEW_AT * self._valid_s:
             made_s = int(unix_s)
             unsigned = signature.request(
                 target.authority,
@@ -76,12 +77,11 @@ class Signer:
                 created=made_s,
                 expires=made_s + self._valid_s,
             )
-            lines = self._key.sign(unsigned).encode("ascii")
-            self._kept[whom] = made_s, lines
-            if len(self._kept) > MAX_KEPT:
+            kept = self._kept[whom] = made_s, self._key.sign(unsigned).encode("ascii")
+            if len(self._kept) > self._max_kept:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(whom)
-        return lines
+        return kept[1]
 
 
 def read_key(path: Path) -> Key:

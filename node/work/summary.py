@@ -17,7 +17,8 @@ def summarise(look: Snapshot, *, reason: str, folder: Path) -> dict[str, Any]:
     """The contents of ``summary.json``. Seconds and counts are over all resumes.
 
     ``cpu_seconds`` by role; ``crawl`` is the command that supervises. ``dropped``: URLs not visited,
-    by reason, both those taken out of the frontier and links turned away at the door.
+    by reason, both those taken out of the frontier and links turned away at the door. ``signals``: what
+    sites said about the use of their pages; ``opted_out``: pages not used for that.
     """
     cpu = {role: look.tally.get(f"cpu_ms:{role}", 0) / 1000 for role in CPU_ROLES}
     total_cpu = sum(cpu.values())
@@ -33,6 +34,8 @@ def summarise(look: Snapshot, *, reason: str, folder: Path) -> dict[str, Any]:
         "redis_commands_per_page": (round(look.tally.get("redis_commands", 0) / pages, 3) if pages else 0.0),
         "outcomes": dict(sorted(look.outcomes.items())),
         "dropped": look.dropped,
+        "signals": look.signals,
+        "opted_out": look.opted_out,
         "queued": look.count("queued"),
         "retries": look.count("retries"),
         "domains": look.count("domains"),
@@ -113,6 +116,8 @@ def lines(summary: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "requests", f"{summary['requests']:,}: {_list(summary['outcomes'])}"
     if summary["dropped"]:
         yield "not visited", _list(summary["dropped"])
+    if summary["opted_out"]:
+        yield "opted out", _list(summary["opted_out"])
     if summary["queued"]:
         yield "still queued", f"{summary['queued']:,}"
     yield (

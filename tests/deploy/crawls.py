@@ -60,6 +60,7 @@ class Crawls:
                 f"crawl.domain_list={self.web.ordinary_seeds}",
                 "crawl.hop_gap_s=0.1",
                 f"crawl.nodes={count}",
+                "identity.contact=https://us.test/bot",
                 f"crawl.me={number - 1}",
             ],
         )

@@ -124,7 +124,7 @@ def test_two_nodes_share_the_domains(web: MiniWeb, tmp_path: Path) -> None:
             tmp_path / f"node-{me}",
             web,
             *(*FAST, "--seeds", web.ordinary_seeds),
-            settings=["crawl.nodes=2", f"crawl.me={me}"],
+            settings=["crawl.nodes=2", f"crawl.me={me}", "identity.contact=https://us.test/bot"],
         )
         with crawl:
             summary = crawl.run()

@@ -47,6 +47,7 @@ def test_everything_about_a_url() -> None:
         "allowed": True,
         "rule": "Allow: /private/door",
         "checked": {"/private/door/%7Ex": True},
+        "signals": [],
         "crawl_delay": 100.0,
         "delay": 100.0,
     }

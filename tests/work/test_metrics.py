@@ -37,6 +37,8 @@ def snapshot(**changes: Any) -> Snapshot:
             "refused:fetchers:spool_full": 31,
             "cpu_ms:fetchers": 12_000,
             "requests": 1_000,
+            "signal:robots:content_signal": 7,
+            "opted_out:header:tdm": 2,
         },
         "procs": {
             "fetcher.1": Report(1, 0, in_hand=40, limit=500, oldest_ms=3_500, waiting="spool_full"),
@@ -114,6 +116,13 @@ def test_retries_and_outcomes(served: Served) -> None:
     assert found["milliarde_retry_share"][()] == pytest.approx(0.05)
     assert found["milliarde_retries_total"][()] == 50
     assert found["milliarde_outcomes_total"] == {("page",): 900, ("timeout",): 12}
+
+
+def test_what_sites_say_about_use_is_counted_by_name(served: Served) -> None:
+    """How often each way of saying something was met, and what of it cost us pages; no site is a label."""
+    found = served(snapshot(), NOTHING)
+    assert found["milliarde_signals_total"] == {("robots:content_signal",): 7}
+    assert found["milliarde_opted_out_total"] == {("header:tdm",): 2}
 
 
 def test_only_the_worst_domains_are_labels_and_they_are_replaced(served: Served) -> None:

@@ -43,6 +43,7 @@ class Visits:
     visitor: Visitor
     recorder: DiskRecorder
     exclusions: Exclusions
+    tally: Tally
     mine: bool = True
     asked: list[str] = field(default_factory=list)
     """URLs of which a lease was asked whether it may be used."""
@@ -93,8 +94,8 @@ async def visits(
         "tls": {"ca_file": str(web.ca)} | changes.get("tls", {}),
         "dns": {"connect_to": web.connect_to, "timeout_s": 1.0} | changes.get("dns", {}),
     }
-    if "gateway" in changes:
-        tree["gateway"] = changes["gateway"]
+    for section in changes.keys() - tree.keys():
+        tree[section] = changes[section]
     settings = settings_of.build(tree)
     store = AsyncStore(settings)
     await store.begin()
@@ -135,7 +136,7 @@ async def visits(
         Sitemaps(settings, store),
         lambda: True,
     )
-    made = Visits(store, frontier, client, visitor, recorder, exclusions)
+    made = Visits(store, frontier, client, visitor, recorder, exclusions, tally)
     try:
         yield made
     finally:
