@@ -29,7 +29,7 @@ TOLD_DOMAINS = 20
 """Most domains told by name: by a fetcher in its report, and in the metrics."""
 
 
-class Troubled(msgspec.Struct, array_like=True, frozen=True):
+class Troubled(msgspec.Struct, frozen=True):
     """A domain that gives its fetcher trouble, counted since it first did."""
 
     domain: str

@@ -10,7 +10,7 @@ from node.rules import shed
 from node.rules.health import State
 from node.store import closeup as closeups
 from node.store import gateway, snapshot
-from node.store.closeup import Closeup
+from node.store.closeup import Closeup, Told
 from node.store.connection import Store
 from node.store.snapshot import Snapshot
 from node.store.stages import Stage, stages
@@ -42,15 +42,15 @@ def _all(look: Snapshot, closeup: Closeup, of_stages: Mapping[str, Stage], free:
         "ledger_gap": look.ledger_gap,
         "outcomes": look.outcomes,
         "dropped": look.dropped,
+        "shed": look.shed,
         "signals": look.signals,
         "opted_out": look.opted_out,
-        "shed": look.shed,
         "tally": look.tally,
         "processes": look.procs,
         "control": look.control,
         "stages": of_stages,
         "retry_share": round(look.retry_share, 4),
-        "worst_domains": closeup.worst,
+        "worst_domains": [_told(told) for told in closeup.worst],
         "spool": {
             "depth": look.count("spooled"),
             "in_hand": look.spool_pending,
@@ -66,6 +66,23 @@ def _all(look: Snapshot, closeup: Closeup, of_stages: Mapping[str, Stage], free:
         "version": __version__,
         "pages_per_s": _pages_per_s(look),
         "disk": free,
+    }
+
+
+def _told(told: Told) -> dict[str, object]:
+    counted = told.counted
+    return {
+        "domain": counted.domain,
+        "health": told.health,
+        "delay_ms": told.delay_ms,
+        "width": told.width,
+        "in_flight": told.in_flight,
+        "slowdowns": told.slowdowns,
+        "retry_share": round(told.retry_share, 4),
+        "visits": counted.visits,
+        "throttled": counted.throttled,
+        "unanswered": counted.unanswered,
+        "last": counted.last,
     }
 
 
