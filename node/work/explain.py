@@ -32,7 +32,6 @@ from node.work import seed
 
 ROBOTS_DENIED = "robots.txt denies it."
 ROBOTS_OPTED_OUT = "robots.txt denies what identity.purpose says the pages are for, by"
-ROBOTS_OPTED_OUT = "robots.txt denies what identity.purpose says the pages are for, by"
 PRIVATE_ADDRESS = "Its host is not on the public internet."
 TRAP_LIMITS = (
     f" At most {urls.MAX_URL_BYTES:,} bytes are fetched, {urls.MAX_SEGMENTS} path segments, and no segment "
