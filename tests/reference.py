@@ -16,10 +16,11 @@ from types import ModuleType
 import msgspec
 
 from node import errors, settings
-from node.rules import outcome
+from node.rules import outcome, usage
 from node.rules.outcome import TABLE
 from node.rules.refusal import Refusal
 from node.settings import Settings
+from node.work.record import SIGNALS_FIELD
 from tests.scores import SCORES, Held
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
@@ -36,6 +37,7 @@ STORE_REASONS = {
     "poison": "four times in a row the lease on it ran out",
     "trimmed": "taken out by `milliarde trim`; it is in a file, `include` brings it back",
     "robots_denied": "robots.txt denies it",
+    "robots_opted_out": "robots.txt denies what `identity.purpose` says the pages are for",
 }
 """Reasons that arise in the store and the visit, not at the gate."""
 
@@ -114,6 +116,34 @@ def _outcomes() -> Iterator[str]:
         yield f"| `{name}` | {row.signal} | {' | '.join(cells)} |"
 
 
+def _usage() -> Iterator[str]:
+    yield from (
+        "## What sites say about use",
+        "",
+        "Read from robots.txt (Content-Usage, Content-Signal, License), from headers (the first two,",
+        "TDM-Reservation, TDM-Policy, X-Robots-Tag, a Link to an RSL licence, Crawler-Price) and from a",
+        "page's `meta` and `link` elements. It stands in the fetch log (`signals`, `price`); what robots.txt",
+        f"said also in the field `{SIGNALS_FIELD}` of the WARC record. Counted under `signals`, by place",
+        f"(robots, header, meta) and kind: {', '.join(f'`{kind}`' for kind in usage.Kind)}.",
+        "",
+        "With a declared `identity.purpose`, pages are not used where one of these words denies it:",
+        "",
+        "| purpose | | denied by |",
+        "|---|---|---|",
+    )
+    for _, purpose, words in _enum(usage, usage.Purpose):
+        denied_by = (f"`{word}`" for word, about in usage.ABOUT.items() if purpose in about)
+        yield f"| `{purpose}` | {_cell(words)} | {', '.join(denied_by)} |"
+    yield from (
+        "",
+        "By robots.txt: they are not fetched (`robots_opted_out`). By a header, or by a `meta` in the head:",
+        "they are not kept (`opted_out`). By a `meta` after that: they are kept, and none of their links is",
+        "followed. Counted under `opted_out`, by what denied it. A licence is recorded and not fetched, so",
+        "it denies nothing. Sitemaps are read all the same. A denial wins over a permission.",
+        "",
+    )
+
+
 def _enum(module: ModuleType, enum: type[Enum]) -> Iterator[tuple[str, object, str]]:
     docs = attribute_docs(module)[enum.__name__]
     for member in enum:
@@ -156,6 +186,7 @@ def render() -> str:
         *(f"| `{each}` | {_cell(each.words)} |" for each in Refusal),
         *(f"| `{name}` | {words} |" for name, words in STORE_REASONS.items()),
         "",
+        *_usage(),
         "## Scores",
         "",
         "On other people's cases. `scripts/test` prints them at its end, and fails where one is not as here.",
