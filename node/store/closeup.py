@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from node.rules.health import Health, Signs, State, judge
+from node.rules.health import Health, Signs, judge
 from node.rules.pace import Limits
 from node.rules.shard import LANES
 from node.store import domain_record, keys
@@ -47,7 +47,8 @@ class Told:
 class Closeup:
     """``frontier_age_ms``: lateness of the ready domain that has been due for longest; 0 if none is.
 
-    ``worst``: at most ``TOLD_DOMAINS`` domains in trouble, the worst first; those given up are left out.
+    ``worst``: at most ``TOLD_DOMAINS`` domains in trouble, the worst first; those that were given up, or have
+    nothing left to visit, are left out.
     """
 
     frontier_age_ms: int
@@ -70,7 +71,7 @@ def take(store: Store, look: Snapshot, base_delay_ms: int, now_ms: int) -> Close
         for troubled, record in zip(named.values(), packed, strict=True)
         if record is not None
     ]
-    there = [each for each in told if each.health.state is not State.RETIRED]
+    there = [each for each in told if each is not None]
     there.sort(key=lambda each: (each.health.score, -each.counted.throttled, each.counted.domain))
     dues = [float(first[1]) for first in firsts if first]
     return Closeup(_age_ms(dues, int(epoch or 0), base_delay_ms, now_ms), there[:TOLD_DOMAINS])
@@ -82,7 +83,10 @@ def _age_ms(dues_ms: Sequence[float], epoch_ms: int, base_delay_ms: int, now_ms:
     return max(0, int(now_ms - due_ms))
 
 
-def _told(troubled: Troubled, record: DomainRecord, base_delay_ms: int, now_ms: int) -> Told:
+def _told(troubled: Troubled, record: DomainRecord, base_delay_ms: int, now_ms: int) -> Told | None:
+    """None where its trouble is over for good."""
+    if record.gone or record.queued + record.later + record.leased == 0:
+        return None
     limits = Limits(base_delay_ms, 0)
     return Told(
         troubled,

@@ -96,6 +96,13 @@ def top(states: list[DomainState], *, as_json: bool) -> None:
     printing.console().print(table)
 
 
+def _first_byte(state: DomainState) -> str:
+    """How long the domain takes to answer; empty where that is not known."""
+    if not state.ttfb_ms:
+        return ""
+    return f"after {state.ttfb_ms} ms of late, {state.usual_ttfb_ms} ms usually"
+
+
 def inspection(found: Inspection, *, as_json: bool) -> None:
     """All that is known of one domain."""
     if as_json:
@@ -114,7 +121,7 @@ def inspection(found: Inspection, *, as_json: bool) -> None:
         ("delay", f"{state.delay_ms / 1000:g} s (Crawl-delay {state.crawl_delay_ms / 1000:g} s)"),
         ("width", f"{state.width:.2f}"),
         ("slowed down", f"{state.slowdowns:,} times"),
-        ("first byte", f"after {state.ttfb_ms} ms of late, {state.usual_ttfb_ms} ms usually"),
+        ("first byte", _first_byte(state)),
         ("due in", f"{state.due_in_ms / 1000:.1f} s"),
         ("unreachable in a row", f"{state.unreachable}"),
     ]
