@@ -18,7 +18,7 @@ WORDS = {
     Stage.OPERATOR: "the operator: the crawl is paused",
     Stage.LIMIT: "the number of pages asked for: no more are handed out",
     Stage.POLITENESS: "politeness: every domain with work waits for its delay, or has all the visits it may",
-    Stage.FETCHERS: "the fetchers: they always have work and room for more is not asked for",
+    Stage.FETCHERS: "the fetchers: they have work all the time, and nobody makes them wait",
     Stage.PARSERS: "the parsers: fetching waits for them",
     Stage.DISK: "the disk: fetching waits for room or for writes",
     Stage.STORE: "Redis: the processes wait for its answers",
