@@ -12,7 +12,7 @@ from enum import Enum, auto
 
 from node.rules.outcome import Outcome
 
-_NO_FILES = frozenset({errno.EMFILE, errno.ENFILE})
+NO_FILES = frozenset({errno.EMFILE, errno.ENFILE})
 """No more files may be open here; nothing was sent."""
 _OURS = frozenset({errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL, errno.EADDRINUSE})
 """We ran out of something else (memory, local ports); the site has nothing to do with it."""
@@ -64,7 +64,7 @@ def failure_of(error: BaseException, step: Step) -> Failure:
         case ConnectionError():
             where = "in the TLS handshake" if step is Step.TLS else "before an answer"
             return Failure(Outcome.DISCONNECTED, f"closed {where}")
-        case OSError(errno=number) if number in _NO_FILES:
+        case OSError(errno=number) if number in NO_FILES:
             return Failure(Outcome.NO_FILES, words(str(error.strerror)))
         case OSError(errno=number) if number in _OURS:
             return Failure(Outcome.LOCAL_ERROR, words(str(error.strerror)))

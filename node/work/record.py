@@ -13,6 +13,7 @@ from node.store.archive import ArchiveWriter
 from node.store.fetchlog import FetchLog, LogEntry
 from node.store.tally import Tally
 from node.store.warc import Position, Response
+from node.work.failure import NO_FILES
 from node.work.http import Fetched, content_type
 
 ROBOTS = "robots"
@@ -32,7 +33,7 @@ class DiskRecorder:
     """The recorder of a fetcher.
 
     ``disk_full`` is set while the archive can't be written, ``out_of_files`` when a request could not be
-    sent since no more files may be open; whoever acts on that clears it.
+    sent, or the archive not be written, since no more files may be open; whoever acts on that clears it.
     """
 
     def __init__(self, archive: ArchiveWriter, log: FetchLog, tally: Tally) -> None:
@@ -140,8 +141,11 @@ class DiskRecorder:
         """Everything recorded so far is on disk. Raises ``DiskError``; then try again later."""
         try:
             marks, _ = await asyncio.gather(self._archive.commit(), self._log.commit())
-        except DiskError:
-            self.disk_full = True
+        except DiskError as error:
+            if isinstance(error.__cause__, OSError) and error.__cause__.errno in NO_FILES:
+                self.out_of_files = True
+            else:
+                self.disk_full = True
             raise
         self.disk_full = False
         return marks

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import resource
+import socket
 import subprocess
 import sys
 import time
@@ -15,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from node.errors import DiskError
+from node.rules.outcome import TABLE, Outcome, Signal
 from node.rules.pressure import Reason
 from node.rules.watermark import FILES_RESERVE
 from node.settings import Settings, build
@@ -24,6 +27,7 @@ from node.store.fetchlog import FetchLog
 from node.store.tally import Tally
 from node.store.warc import Response
 from node.work import gauges as module
+from node.work.failure import Step, failure_of
 from node.work.gauges import Gauges
 from node.work.record import DiskRecorder
 from tests.redis_server import RedisServer
@@ -283,6 +287,10 @@ async def test_a_late_loop_leases_fewer_and_comes_back(tmp_path: Path) -> None:
 # -- open files
 
 
+def open_files() -> int:
+    return sum(1 for _ in Path("/dev/fd").iterdir())
+
+
 @contextlib.contextmanager
 def files_allowed(soft: int) -> Iterator[None]:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -296,10 +304,10 @@ def files_allowed(soft: int) -> Iterator[None]:
 def test_near_the_limit_of_open_files_it_begins_nothing(tmp_path: Path) -> None:
     """From 95 % on until it is under 85 % again."""
     rig = Rig(settings_in(tmp_path, fetcher={"in_flight": 10}))
-    here = sum(1 for _ in Path("/dev/fd").iterdir())
+    here = open_files()
     limit = here + FILES_RESERVE + 20
     with files_allowed(limit), contextlib.ExitStack() as files:
-        while sum(1 for _ in Path("/dev/fd").iterdir()) < 0.96 * limit:
+        while open_files() < 0.96 * limit:
             files.enter_context(open(os.devnull, "rb"))  # noqa: PTH123
         rig.gauges.look(5)
         assert rig.why() is Reason.NO_FILES
@@ -307,6 +315,42 @@ def test_near_the_limit_of_open_files_it_begins_nothing(tmp_path: Path) -> None:
             some.push(files.pop_all())
         rig.gauges.look(5)
         assert rig.why() is None
+
+
+def test_running_out_of_files_is_no_site_s_fault() -> None:
+    """Whatever a request was about to do then: the URL goes back as if it had not been taken, untried."""
+    here = open_files()
+    with contextlib.ExitStack() as files, files_allowed(here):
+        for _ in range(here):  # numbers that are free among those in use
+            with contextlib.suppress(OSError):
+                files.enter_context(socket.socket())
+        with pytest.raises(OSError, match="open files") as caught:
+            socket.socket()
+        for step in Step:
+            assert failure_of(caught.value, step).outcome is Outcome.NO_FILES
+    row = TABLE[Outcome.NO_FILES]
+    assert (row.signal, row.retry, row.sent, row.back) == (Signal.NONE, False, False, True)
+
+
+async def test_a_log_that_needs_a_file_is_no_full_disk(tmp_path: Path) -> None:
+    """Bringing pages to disk takes one more for a moment; without it the reason is not the disk."""
+    rig = Rig(settings_in(tmp_path))
+    rig.archive.append(a_page())
+    rig.recorder._log.note("https://h.test/", "not_sent", 0)
+    await rig.recorder.commit()
+    rig.recorder._log.note("https://h.test/", "not_sent", 0)
+    here = open_files()
+    with contextlib.ExitStack() as files, files_allowed(here):
+        for _ in range(here):
+            with contextlib.suppress(OSError):
+                files.enter_context(socket.socket())
+        with pytest.raises(DiskError):
+            await rig.recorder.commit()
+        assert rig.why() is Reason.NO_FILES
+    await rig.recorder.commit()
+    rig.gauges.look(0)
+    assert rig.why() is None
+    await rig.archive.close()
 
 
 def test_a_request_without_a_file_left_is_met_by_fewer(tmp_path: Path) -> None:
