@@ -21,7 +21,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import redis
@@ -34,11 +33,11 @@ from node.settings import Settings
 from node.store import keys, spool
 from node.store.connection import Store
 from node.store.frontier import Frontier, Group, Kind, Settlement
-from node.store.scripts import Verb
 from node.store.spool import Pointer
 from node.store.warc import Position
 from node.work.redis_server import RedisServer
 from tests.bench import crawls
+from tests.bench.calls import Calls, Cost
 from tests.bench.frontier import URL_LENGTH
 from tests.bench.plan import Size
 from tests.bench.processes import RunError
@@ -58,19 +57,6 @@ WARM_UP_ROUNDS = 5
 _URLS_AN_OFFER = 2_000
 _KNOWN_HERE, _KNOWN_ELSEWHERE = 14, 5
 _LEVEL = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Of one kind of call, microseconds, medians over rounds of calls; ``wall_us`` over single calls."""
-
-    calls: int
-    cpu_us: float
-    """CPU time of Redis."""
-    script_us: float
-    """Time of the script, by Redis's own statistics."""
-    wall_us: float
-    """Of the caller, from question to answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,55 +99,6 @@ def _point(folder: Path, size: Size, rounds: int) -> Point:
         shutil.rmtree(folder)
 
 
-class _Calls:
-    """What calls of one kind took: wall time of each, Redis's time of each round of them."""
-
-    def __init__(self, look: Any) -> None:
-        self._look = look
-        self._walls: list[float] = []
-        self._rounds: list[tuple[int, float, float]] = []
-
-    def timed(self, store: Store, verb: Verb[Any]) -> Any:
-        """One call."""
-        begun = time.perf_counter()
-        answer = store.call(verb)
-        self._walls.append(1e6 * (time.perf_counter() - begun))
-        return answer
-
-    def round(self, work: Callable[[], int]) -> None:
-        """Do a round's work, which answers how many calls it made."""
-        cpu, script = _redis_us(self._look)
-        calls = work()
-        if calls:
-            cpu_now, script_now = _redis_us(self._look)
-            self._rounds.append((calls, cpu_now - cpu, script_now - script))
-
-    def cost(self) -> Cost:
-        return Cost(
-            self.calls,
-            median(cpu / calls for calls, cpu, _ in self._rounds),
-            median(script / calls for calls, _, script in self._rounds),
-            median(self._walls) if self._walls else 0.0,
-        )
-
-    @property
-    def calls(self) -> int:
-        return sum(calls for calls, _, _ in self._rounds)
-
-    @property
-    def cpu_us(self) -> float:
-        return sum(cpu for _, cpu, _ in self._rounds)
-
-
-def _redis_us(look: Any) -> tuple[float, float]:
-    """CPU time of Redis's main thread so far, and its time in scripts, microseconds."""
-    cpu, scripts = look.info("cpu"), look.info("commandstats")
-    user, system = (
-        cpu.get(f"used_cpu_{kind}_main_thread", cpu[f"used_cpu_{kind}"]) for kind in ("user", "sys")
-    )
-    return 1e6 * (user + system), float(scripts.get("cmdstat_evalsha", {"usec": 0})["usec"])
-
-
 class _Bench:
     """A frontier of one size, and nine fetchers and a parser that use it."""
 
@@ -177,7 +114,7 @@ class _Bench:
         self.fresh = self.per_domain
         """Number of the next URL that no domain has seen."""
         self.dice = random.Random(1)
-        self.leases, self.settles, self.offers, self.reads = (_Calls(look) for _ in range(4))
+        self.leases, self.settles, self.offers, self.reads = (Calls(look) for _ in range(4))
         self.turn = 0
         self.clock = float(self.now_ms)
 
@@ -192,7 +129,7 @@ class _Bench:
         self._join()
         for number in range(-WARM_UP_ROUNDS, rounds):
             if number == 0:
-                self.leases, self.settles, self.offers, self.reads = (_Calls(self.look) for _ in range(4))
+                self.leases, self.settles, self.offers, self.reads = (Calls(self.look) for _ in range(4))
                 gc.collect()
             self._round()
         pages = self.settles.calls * A_CALL

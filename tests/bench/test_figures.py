@@ -10,13 +10,14 @@ import pytest
 
 from tests.bench import figures, per_run, report, scale_figures
 from tests.bench.__main__ import missing
+from tests.bench.calls import Cost
 from tests.bench.crawls import Run, Side
 from tests.bench.figures import Goal
 from tests.bench.frontier import Weights, level_of, url_of
 from tests.bench.laps import Stage, Staged
 from tests.bench.per_run import Raw
 from tests.bench.processes import Machine, RunError, Usage, measure
-from tests.bench.scale import Cost, Point
+from tests.bench.scale import Point
 from tests.bench.served import Seen, summarise
 from tests.web.log import Entry
 
