@@ -142,6 +142,7 @@ def trim(
 ) -> ExitCode:
     """Cut queues: of named domains, of all that are too long, or of the longest of the whole fleet."""
     words: Sequence[str] | dict[str, list[str]]
+    looks = ExitCode.OK
     end = ["--keep", str(keep), *(["--dry-run"] if dry_run else [])]
     if domains:
         hosts = [exclusions.host_of(text) for text in domains]
@@ -156,12 +157,13 @@ def trim(
 
         found, looked = longest(fleet, largest or 0)
         trouble(looked)
+        looks = looked.code
         per_host: dict[str, list[str]] = {}
         for host, state in found:
             per_host.setdefault(host, []).append(str(state["domain"]))
         if not per_host:
             sys.stdout.write("there are no queues\n")
-            return looked.code
+            return looks
         what = ", ".join(str(state["domain"]) for _, state in found[:5]) + (" …" if len(found) > 5 else "")
         words = {host: ["trim", *each, *end] for host, each in per_host.items()}
         fleet = fleet.only(*per_host)
@@ -169,4 +171,4 @@ def trim(
         confirm(f"Keep the {keep:,} best URLs of {what}, and take the others out into files?", yes=yes)
     run = ask(fleet, words, changes=not dry_run)
     show(run)
-    return run.code
+    return run.code or looks

@@ -92,6 +92,17 @@ need_nginx() {
   fi
 }
 
+# need_operator: programs with which the tests of a fleet play its operator.
+need_operator() {
+  local program missing=()
+  for program in rsync ssh; do
+    command -v "$program" >/dev/null || missing+=("$program")
+  done
+  ((${#missing[@]})) || return 0
+  { may_install && step "installing what an operator needs (${missing[*]})" apt_install rsync openssh-client; } \
+    || say "no ${missing[*]}: the tests that need it will say so"
+}
+
 # need_boxes: what tests/fleet makes machines in a box with, and what those are made from (a bootstrapped Debian, kept
 # in /var/cache/milliarde-fleet). Only root can have them.
 need_boxes() {

@@ -20,11 +20,12 @@ from tests.conftest import REPO
 from tests.web.running import MiniWeb
 from tests.whole.crawl import PATIENCE_S, Crawl, until
 
-DELAY_S = 0.3
+DELAY_S = 1.0
+"""Long enough for a crawl to last through a test on a busy machine."""
 
 
 class Crawls:
-    """``count`` nodes over the list of ``web``; ``folder`` gets the inventory. A context: they crawl within it.
+    """``count`` nodes over the list of ``web``; ``folder`` gets the inventory. A context: there they crawl.
 
     ``strange_hosts`` are in the inventory, too, and nobody answers there.
     """
@@ -58,7 +59,7 @@ class Crawls:
             *("--seeds", self.web.ordinary_seeds),
             settings=[
                 f"crawl.domain_list={self.web.ordinary_seeds}",
-                "crawl.hop_gap_s=0.1",
+                "crawl.hop_gap_s=0.2",
                 f"crawl.nodes={count}",
                 "identity.contact=https://us.test/bot",
                 f"crawl.me={number - 1}",
