@@ -40,13 +40,14 @@ class Calls:
         self._walls.append(1e6 * (time.perf_counter() - begun))
         return answer
 
-    def round(self, work: Callable[[], int]) -> None:
-        """Do a round's work, which answers how many calls it made."""
+    def round(self, work: Callable[[], int]) -> float:
+        """Do a round's work, which answers how many calls it made; answers what it took Redis (CPU)."""
         cpu, script = _redis_us(self._look)
         calls = work()
+        cpu_now, script_now = _redis_us(self._look)
         if calls:
-            cpu_now, script_now = _redis_us(self._look)
             self._rounds.append((calls, cpu_now - cpu, script_now - script))
+        return cpu_now - cpu
 
     def cost(self) -> Cost:
         return Cost(
@@ -59,10 +60,6 @@ class Calls:
     @property
     def calls(self) -> int:
         return sum(calls for calls, _, _ in self._rounds)
-
-    @property
-    def cpu_us(self) -> float:
-        return sum(cpu for _, cpu, _ in self._rounds)
 
 
 def _redis_us(look: Any) -> tuple[float, float]:

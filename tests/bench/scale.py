@@ -13,6 +13,7 @@ command statistics say of the scripts alone, by the wall's clock: on a machine w
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import random
 import shutil
@@ -21,6 +22,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import redis
@@ -73,16 +75,26 @@ class Point:
 
 
 def measure(work: Path, sizes: Sequence[Size], rounds: int, say: Callable[[str], None]) -> list[Point]:
-    """One Redis after the other, each filled, asked and thrown away."""
-    points = []
-    for size in sizes:
-        begun = time.monotonic()
-        points.append(_point(work / "scale", size, rounds))
-        say(f"{size.urls:,} URLs of {size.domains:,} domains: {time.monotonic() - begun:.0f} s")
-    return points
+    """A Redis for each size, all filled; then they are asked in turns, since the machine's speed drifts."""
+    with contextlib.ExitStack() as stack:
+        benches = []
+        for size in sizes:
+            begun = time.monotonic()
+            benches.append(stack.enter_context(_opened(work / f"scale-{size.domains}-{size.urls}", size)))
+            benches[-1].fill()
+            say(f"{size.urls:,} URLs of {size.domains:,} domains offered in {time.monotonic() - begun:.0f} s")
+        gc.collect()
+        for number in range(-WARM_UP_ROUNDS, rounds):
+            if number == 0:
+                for bench in benches:
+                    bench.forget()
+            for bench in benches:
+                bench.round()
+        return [bench.point() for bench in benches]
 
 
-def _point(folder: Path, size: Size, rounds: int) -> Point:
+@contextlib.contextmanager
+def _opened(folder: Path, size: Size) -> Iterator[_Bench]:
     shutil.rmtree(folder, ignore_errors=True)
     delay_s = size.domains / VISITS_A_SECOND - CYCLE_S
     settings = crawls.settings(folder, crawl={"delay_s": delay_s, "horizon_s": URLS_A_DOMAIN * delay_s})
@@ -91,7 +103,7 @@ def _point(folder: Path, size: Size, rounds: int) -> Point:
     store, look = Store(settings), redis.Redis(unix_socket_path=settings.paths.redis_socket)
     try:
         store.begin()
-        return _Bench(settings, store, look, size).run(rounds)
+        yield _Bench(settings, store, look, size)
     finally:
         store.close()
         look.close()
@@ -114,35 +126,27 @@ class _Bench:
         self.fresh = self.per_domain
         """Number of the next URL that no domain has seen."""
         self.dice = random.Random(1)
-        self.leases, self.settles, self.offers, self.reads = (Calls(look) for _ in range(4))
         self.turn = 0
         self.clock = float(self.now_ms)
+        self.filled_bytes = 0
+        self.forget()
 
-    def run(self, rounds: int) -> Point:
-        self.look.config_set("appendonly", "no")
-        empty = self._memory()
-        self._fill()
-        filled = self._memory() - empty
-        self.look.config_set("appendonly", "yes")
-        self._wait_for_rewrite()
-        self.look.hset(keys.CONTROL, "spool_max", 10**6)
-        self._join()
-        for number in range(-WARM_UP_ROUNDS, rounds):
-            if number == 0:
-                self.leases, self.settles, self.offers, self.reads = (Calls(self.look) for _ in range(4))
-                gc.collect()
-            self._round()
-        pages = self.settles.calls * A_CALL
-        cpu_us = sum(each.cpu_us for each in (self.leases, self.settles, self.offers, self.reads))
-        self._check(pages)
+    def forget(self) -> None:
+        """What was measured so far was warming up."""
+        self.leases, self.settles, self.offers, self.reads = (Calls(self.look) for _ in range(4))
+        self.pages_us: list[float] = []
+
+    def point(self) -> Point:
+        """What was measured since."""
+        self._check(self.settles.calls * A_CALL)
         return Point(
             self.size.domains,
             int(self.look.hget(keys.LEDGER, "queued")),
-            filled,
+            self.filled_bytes,
             self.leases.cost(),
             self.settles.cost(),
             self.offers.cost(),
-            cpu_us / pages,
+            median(self.pages_us),
         )
 
     def _check(self, pages: int) -> None:
@@ -155,14 +159,21 @@ class _Bench:
 
     # -- before
 
-    def _fill(self) -> None:
+    def fill(self) -> None:
         """Offer all URLs, a few domains a call; the domains come due one after the other within a delay."""
+        self.look.config_set("appendonly", "no")
+        empty = self._memory()
         a_call = max(1, _URLS_AN_OFFER // self.per_domain)
         for first in range(0, self.size.domains, a_call):
             numbers = range(first, min(first + a_call, self.size.domains))
             self.store.call(
                 self.frontier.offer(self.now_ms, self._groups(numbers), time_left_s=self.horizon_s)
             )
+        self.filled_bytes = self._memory() - empty
+        self.look.config_set("appendonly", "yes")
+        self._wait_for_rewrite()
+        self.look.hset(keys.CONTROL, "spool_max", 10**6)
+        self._join()
 
     def _groups(self, numbers: range) -> Iterator[Group]:
         for number in numbers:
@@ -200,14 +211,19 @@ class _Bench:
 
     # -- one round
 
-    def _round(self) -> None:
+    def round(self) -> None:
+        """Leases, and what follows from them."""
         for number in range(1, FETCHERS + 1):
             self._beat(number)
-        self.leases.round(self._lease)
-        self.settles.round(self._settle)
+        lease_us = self.leases.round(self._lease)
+        settled = self.settles.calls
+        settle_us = self.settles.round(self._settle)
+        settled = self.settles.calls - settled
         pages: list[spool.Page] = []
-        self.reads.round(lambda: self._read(pages))
-        self.offers.round(lambda: self._offer(pages))
+        read_us = self.reads.round(lambda: self._read(pages))
+        offer_us = self.offers.round(lambda: self._offer(pages))
+        if settled:
+            self.pages_us.append((lease_us + settle_us + read_us + offer_us) / (settled * A_CALL))
 
     def _lease(self) -> int:
         for _ in range(CALLS_A_ROUND):
