@@ -15,6 +15,7 @@ from types import ModuleType
 
 import msgspec
 
+from deploy import errors as fleet_errors
 from node import errors, settings
 from node.rules import outcome, usage
 from node.rules.outcome import TABLE
@@ -202,6 +203,15 @@ def render() -> str:
         "| code | name | |",
         "|---|---|---|",
         *(f"| {value} | {name} | {_cell(words)} |" for name, value, words in _enum(errors, errors.ExitCode)),
+        "",
+        "Of `milliarde-fleet`, where numbers below 20 are the same:",
+        "",
+        "| code | name | |",
+        "|---|---|---|",
+        *(
+            f"| {value} | {name} | {_cell(words)} |"
+            for name, value, words in _enum(fleet_errors, fleet_errors.ExitCode)
+        ),
         "",
     ]
     return "\n".join(lines)
