@@ -22,7 +22,7 @@ FIELD = "shed"
 """Of ``control``: the grade."""
 SWEEP_CALLS, SWEEP_DOMAINS, SWEEP_URLS = 64, 100, 1_000
 """A sweep makes so many calls at most, each of which looks at so many domains and drops so many URLs at most:
-well under a millisecond of Redis's time a call, and others have their turn in between."""
+about a millisecond of Redis's time a call, and others have their turn in between."""
 SWEEP_MOST, SWEEP_LEAST = 20_000, 100
 """URLs dropped by one sweep, at most and at least where there are any."""
 URL_BYTES = 100
