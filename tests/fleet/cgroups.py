@@ -13,6 +13,8 @@ from pathlib import Path
 HIERARCHIES = ("name=systemd", "", "cpu", "cpuacct", "pids", "memory")
 """By their names in /proc/self/cgroup; the empty one is version 2."""
 _GONE_S = 20.0
+_SHARES = 4 * 1024
+"""Of the processors, where 1,024 is one process of the machine: a box is dozens, and would starve as one."""
 
 
 def make(name: str) -> list[Path]:
@@ -26,6 +28,8 @@ def make(name: str) -> list[Path]:
                 folder = mounts[each] / own.lstrip("/") / name
                 folder.mkdir(exist_ok=True)
                 made.append(folder)
+                if each == "cpu":
+                    (folder / "cpu.shares").write_text(str(_SHARES))
     return made
 
 

@@ -26,31 +26,44 @@ _RECAP = re.compile(r"^(\S+) +: (.*)$", re.MULTILINE)
 
 
 class Wheelhouse:
-    """What nodes install, by ``scripts/wheelhouse``: this checkout under several versions, one at a time."""
+    """What nodes install, by ``scripts/wheelhouse``: this checkout under several versions, one at a time.
+
+    A version is made beside what else is done, and is in force from ``wait`` on.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        folder.mkdir()
+        self._making = folder / "making"
         self._made: threading.Thread | None = None
         self._error: Exception | None = None
 
     def begin(self, version: str) -> None:
-        """Begin to make a version, beside what else is to be done."""
+        """Begin to make a version."""
         self._made = threading.Thread(target=self._make, args=(version,))
         self._made.start()
 
     def _make(self, version: str) -> None:
-        words = ("--version", version, "--python", "3.11", "--out", self.folder)
+        words = ("--version", version, "--python", "3.11", "--out", self._making)
         try:
             run(REPO / "scripts" / "wheelhouse", *words)
         except Failed as error:
             self._error = error
 
     def wait(self) -> None:
-        """Wait until it is there. Raises ``Failed``."""
+        """Wait until it is made, and put it in force. Raises ``Failed``."""
         if self._made is not None:
             self._made.join()
+            self._made = None
         if self._error is not None:
             raise self._error
+        for path in self._making.glob("*"):
+            path.replace(self.folder / path.name)
+
+    def end(self) -> None:
+        """Wait until nothing is being made."""
+        if self._made is not None:
+            self._made.join()
 
 
 class Operator:

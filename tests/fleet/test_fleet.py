@@ -94,8 +94,8 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     folder = tmp_path_factory.mktemp("fleet")
     with ExitStack() as stack:
         wheels = Wheelhouse(folder / "wheelhouse")
+        stack.callback(wheels.end)
         wheels.begin(FIRST)
-        stack.callback(wheels.wait)
         fleet = stack.enter_context(Fleet(folder / "boxes", BOXES))
         web = stack.enter_context(
             MiniWeb(
@@ -163,7 +163,6 @@ def test_a_second_up_changes_nothing(story: Story) -> None:
     for host, counts in recap.items():
         assert counts["changed"] == counts["failed"] == counts["unreachable"] == 0, (host, counts)
     assert story.fleet.each(workers) == before
-    story.wheels.wait()
 
 
 def test_an_excluded_domain_is_left_alone_in_two_seconds(story: Story) -> None:
@@ -244,6 +243,7 @@ def test_a_full_disk_is_survived(story: Story) -> None:
 
 def test_a_new_version_comes_to_one_node_after_the_other(story: Story) -> None:
     """A rolling deploy in the middle of a crawl: no node is touched before the one before it runs again."""
+    story.wheels.wait()
     story.operator.run("deploy")
     spans = []
     for box in story.fleet:
