@@ -61,7 +61,7 @@ class Report(msgspec.Struct, omit_defaults=True):
     rss_mb: int = 0
     restarts: int = 0
     oldest_ms: int = 0
-    """Age of the oldest visit in flight."""
+    """Age of the oldest visit in flight, or not settled yet."""
     in_trouble: int = 0
     """Its domains that were in trouble of late."""
     worst: list[Troubled] = []

@@ -33,7 +33,7 @@ from node.store.snapshot import Report
 from node.store.tally import Tally, rss_bytes
 from node.work import process
 from node.work.gauges import Gauges
-from node.work.held import Held, token_of
+from node.work.held import Held
 from node.work.links import Offering
 from node.work.process import Stop
 from node.work.record import DiskRecorder
@@ -110,8 +110,6 @@ class Fetcher:
         self.waiting = ""
         self._may_send_until_ms = 0
         self.held = Held(settings)
-        self._begun_ms: dict[str, int] = {}
-        """Visits in flight, the oldest first, and when they were leased."""
         self._visits: set[asyncio.Task[None]] = set()
         self._settling = asyncio.Lock()
         self._settlements: list[Settlement] = []
@@ -204,7 +202,7 @@ class Fetcher:
             lag_ms=round(self.gauges.worst_lag_ms, 1),
             waiting=self.waiting,
             rss_mb=rss_bytes() // 1_000_000,
-            oldest_ms=max(0, sent_ms - next(iter(self._begun_ms.values()), sent_ms)),
+            oldest_ms=self.held.oldest_ms(sent_ms),
             in_trouble=len(self.troubles),
             worst=self.troubles.worst(),
         )
@@ -282,11 +280,13 @@ class Fetcher:
         self._start += 1
         generation = self.store.generation
         begun = time.monotonic()
-        with self.gauges.store_call():
-            leased = await self.store.call(
-                self.frontier.lease(self.store.now_ms(), self.tag, self.lanes, want, self._start % 64)
-            )
-        self._waited(Reason.STORE, begun)
+        try:
+            with self.gauges.store_call():
+                leased = await self.store.call(
+                    self.frontier.lease(self.store.now_ms(), self.tag, self.lanes, want, self._start % 64)
+                )
+        finally:
+            self._waited(Reason.STORE, begun)
         self.waiting = leased.reason or ("" if leased.leases else "no_work")
         if not leased.reason and self.client.short_of is Reason.LINE_DOWN:  # it was for a probe
             self.waiting = Reason.LINE_DOWN
@@ -294,7 +294,6 @@ class Fetcher:
             self.tally.add(f"refused:fetchers:{leased.reason}")
         self.held.take(leased.leases, generation, leased.now_ms)
         for lease in leased.leases:
-            self._begun_ms[token_of(lease)] = leased.now_ms
             task = asyncio.create_task(self._serve(lease))
             self._visits.add(task)
             task.add_done_callback(self._visits.discard)
@@ -317,15 +316,12 @@ class Fetcher:
     # -- visit
 
     async def _serve(self, lease: Lease) -> None:
-        token = token_of(lease)
         try:
             visited = await self.visitor.visit(lease)
         except Exception:
             # a fault of ours: it must not take the process with it, nor be met for ever
             _log.exception("a visit to %s failed in a way nobody foresaw", lease.domain)
             visited = Visited(Settlement(lease, Kind.DONE, Outcome.LOCAL_ERROR, Signal.NONE, sent=True))
-        finally:
-            self._begun_ms.pop(token, None)
         self.recorder.out_of_files |= visited.settlement.outcome == Outcome.NO_FILES
         self._settlements.append(visited.settlement)
         self._found += visited.found

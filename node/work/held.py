@@ -35,6 +35,11 @@ class Held:
     def __len__(self) -> int:
         return len(self._held)
 
+    def oldest_ms(self, now_ms: int) -> int:
+        """Age of the lease that is held for longest; 0 where there is none."""
+        oldest = next(iter(self._held.values()), None)
+        return max(0, now_ms - oldest.leased_ms) if oldest else 0
+
     def take(self, leases: Iterable[Lease], generation: int, now_ms: int) -> None:
         """These were handed out; ``generation``: of the Redis they came from."""
         for lease in leases:

@@ -55,3 +55,16 @@ def test_no_lease_lives_for_ever() -> None:
         last = max([last, *(until for _, until in wanted)])
     assert last == round(1000 * SETTINGS.longest_lease_s)
     assert not held.may_send(replace(lease()), 1, last)
+
+
+def test_the_oldest_visit_has_an_age() -> None:
+    """From its lease until it is settled, whatever came after it."""
+    held = Held(SETTINGS)
+    assert held.oldest_ms(5_000) == 0
+    held.take([lease()], 1, 1_000)
+    held.take([lease(2)], 1, 4_000)
+    assert held.oldest_ms(5_000) == 4_000
+    held.drop([lease()])
+    assert held.oldest_ms(5_000) == 1_000
+    held.drop([lease(2)])
+    assert held.oldest_ms(5_000) == 0
