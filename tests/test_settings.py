@@ -80,12 +80,15 @@ def test_a_wrong_setting_stops_the_start_and_is_named(raw: object, words: str) -
     assert caught.value.exit_code is ExitCode.BAD_SETTINGS
 
 
-def test_a_lease_shorter_than_the_longest_visit_is_refused() -> None:
-    """A lease that ends in mid-visit would give the URL to somebody else while we are at the site."""
+def test_a_lease_shorter_than_a_request_is_refused() -> None:
+    """A lease that ends in mid-request would give the URL to somebody else while we are at the site; what a
+    whole visit needs beyond that comes by extension."""
     with pytest.raises(SettingsError, match="lease_s"):
-        settings.build(LEAST | {"fetcher": {"lease_s": 60}})
+        settings.build(LEAST | {"fetcher": {"lease_s": 45}})
     tree = settings.build(LEAST)
-    assert tree.lease_s > tree.longest_visit_s
+    assert tree.request_s < tree.lease_s < tree.longest_visit_s < tree.longest_lease_s
+    long = settings.build(LEAST | {"fetcher": {"lease_s": 5_000}})
+    assert long.longest_lease_s == long.lease_s == 5_000
 
 
 def test_the_hop_gap_is_never_longer_than_the_delay() -> None:
@@ -126,4 +129,5 @@ def test_through_a_gateway_nothing_is_tried_again_and_requests_may_wait() -> Non
     assert (direct.retries, through.retries) == (True, False)
     assert settings.build(LEAST | {"gateway": API | {"retry": True}}).retries
     assert through.request_s == direct.request_s + MAX_WAIT_S
-    assert through.lease_s - direct.lease_s == 12 * MAX_WAIT_S
+    assert through.lease_s - direct.lease_s == MAX_WAIT_S
+    assert through.longest_lease_s - direct.longest_lease_s == 12 * MAX_WAIT_S
