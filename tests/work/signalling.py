@@ -60,7 +60,11 @@ class Rig:
         """The domain beside it has its pace, there is room for visits, and its next one is a page."""
         assert await self.record(BESIDE) == self.before
         assert self.one.client.room(0) > 0
-        visited = await self.one.visit(f"https://{BESIDE}/page/2")
+        self.later(BASE_MS)
+        await self.one.offer(f"https://{BESIDE}/page/2")
+        (lease,) = [each for each in await self.one.lease() if each.domain == BESIDE]
+        visited = await self.one.visitor.visit(lease)
+        await self.one.settle([visited])
         assert self.one.outcome(visited) is Outcome.PAGE
         after = await self.record(BESIDE)
         assert (after.slowed_ms, after.unreachable) == (0, 0)

@@ -113,7 +113,7 @@ async def test_what_a_site_says_slows_its_domain_only(made: Rig, row: OfASite) -
     elif row.pause_ms:
         assert start + row.pause_ms <= state.due_ms <= now + row.pause_ms
     else:
-        assert state.due_ms - now <= 2 * BASE_MS
+        assert state.due_ms - now <= 2.2 * BASE_MS  # jitter is added to what is slowed
     await made.nobody_else_noticed()
 
 
