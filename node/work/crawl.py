@@ -23,13 +23,13 @@ from node.store.connection import LOST
 from node.store.frontier import Frontier
 from node.store.snapshot import Snapshot
 from node.work import seed, summary
+from node.work.identity import signer_of, user_agent
 from node.work.local import TICK_S, LocalNode, data_lock
 from node.work.progress import WORDS, Progress, show_summary
 from node.work.recovery import take_over_absent
 from node.work.redis_server import socket_path
 from node.work.summary import human_bytes
 from node.work.watch import port_is_free
-from node.work.wire import signer_of, user_agent
 
 FLEET_FETCHERS, FLEET_PARSERS = 9, 6
 """The fleet's split of 16 cores, whose ratio smaller machines follow."""

@@ -34,6 +34,7 @@ from node.store.tally import Tally, rss_bytes
 from node.work import process
 from node.work.gauges import Gauges
 from node.work.held import Held
+from node.work.identity import user_agent
 from node.work.links import Offering
 from node.work.process import Stop
 from node.work.record import DiskRecorder
@@ -42,7 +43,7 @@ from node.work.robots import Robots
 from node.work.sitemaps import Sitemaps
 from node.work.trouble import Troubles
 from node.work.visit import Visited, Visitor
-from node.work.wire import new_client, user_agent
+from node.work.wire import new_client
 
 _log = logging.getLogger(__name__)
 

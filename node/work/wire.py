@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from node import __version__
 from node.errors import SettingsError
 from node.rules.connect_to import ConnectTo
 from node.rules.request import target_of
@@ -14,32 +10,15 @@ from node.store.connection import AsyncStore
 from node.store.tally import Tally
 from node.work.gateway import Gateway
 from node.work.http import Client, Fetching
+from node.work.identity import signer_of, user_agent
 from node.work.line import LineWatch
 from node.work.proxy import ProxyConnector
 from node.work.resolve import Resolver
 from node.work.secret import Secret
 from node.work.tls import TlsContexts
 
-if TYPE_CHECKING:
-    from node.work.signing import Signer
-
 KEEP_IDLE_S = 15.0
 """How long an idle connection is kept, where connections are kept at all."""
-
-
-def user_agent(settings: Settings) -> str:
-    """``token/version (+contact)``; robots.txt groups are matched against the token.
-
-    Raises ``SettingsError`` for a fleet that doesn't say who it is.
-    """
-    identity = settings.identity
-    if settings.crawl.nodes > 1 and not identity.contact.startswith(("https://", "http://")):
-        raise SettingsError(
-            "a crawl of more than one node needs identity.contact: the URL of a page that says who you are "
-            "and how a site is left out (docs/bot.md has its text)"
-        )
-    contact = f" (+{identity.contact})" if identity.contact else ""
-    return f"{identity.token}/{__version__}{contact}"
 
 
 def new_client(settings: Settings, store: AsyncStore, tally: Tally) -> Fetching:
@@ -60,16 +39,6 @@ def new_client(settings: Settings, store: AsyncStore, tally: Tally) -> Fetching:
         signer=signer_of(settings),
     )
     return LineWatch(client, tally)
-
-
-def signer_of(settings: Settings) -> Signer | None:
-    """Who signs our requests; None where nobody does. Raises ``SettingsError``."""
-    signing = settings.web_bot_auth
-    if signing.key_file is None:
-        return None
-    from node.work.signing import Signer, read_key  # what it needs takes a while to load
-
-    return Signer(read_key(Path(signing.key_file)), signing.agent, signing.valid_s)
 
 
 def _to_gateway(settings: Settings, tls: TlsContexts, secret: Secret | None) -> Client:

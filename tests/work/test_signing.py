@@ -17,8 +17,8 @@ from node.rules.request import head, target_of
 from node.rules.signature import DIRECTORY_TAG, DIRECTORY_TYPE, TAG
 from node.settings import Settings, WebBotAuth
 from node.work import key as keys_of
+from node.work.identity import user_agent
 from node.work.signing import Key, Signer, directory, make_key, read_key
-from node.work.wire import user_agent
 from tests.redis_server import RedisServer
 from tests.web.running import MiniWeb
 from tests.work.net import Server, plays
