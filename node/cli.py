@@ -316,18 +316,18 @@ def _trim(args: argparse.Namespace) -> int:
 
 
 def _top(args: argparse.Namespace) -> int:
-    from node.work import operate, show
+    from node.work import domains, show
 
     with _opened(args) as node:
-        show.top(operate.top(node.store, node.frontier, args.most), as_json=args.json)
+        show.top(domains.top(node.store, node.frontier, args.most), as_json=args.json)
     return ExitCode.OK
 
 
 def _inspect(args: argparse.Namespace) -> int:
-    from node.work import operate, show
+    from node.work import domains, show
 
     with _opened(args) as node:
-        show.inspection(operate.inspect(node.store, node.frontier, args.name), as_json=args.json)
+        show.inspection(domains.inspect(node.store, node.frontier, args.name), as_json=args.json)
     return ExitCode.OK
 
 

@@ -12,7 +12,8 @@ from rich.text import Text
 from node.store import check as checking
 from node.store.connection import Store
 from node.work import printing
-from node.work.operate import DomainState, Inspection, Taken
+from node.work.domains import DomainState, Inspection
+from node.work.operate import Taken
 from node.work.seed import SeedReport
 
 

@@ -8,7 +8,8 @@ from node.rules.domain import registrable
 from node.settings import Settings
 from node.store.connection import Store
 from node.store.frontier import Frontier
-from node.work.operate import Taken, host_of, states, take_out, top
+from node.work.domains import states, top
+from node.work.operate import Taken, host_of, take_out
 
 
 def named(names: Iterable[str]) -> list[str]:
