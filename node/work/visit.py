@@ -10,35 +10,25 @@ exception here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from node.rules import url as urls
 from node.rules.cookies import ChainJar
 from node.rules.domain import registrable
-from node.rules.entry import MAX_TRIES, Entry, Lease
+from node.rules.entry import Entry, Lease
 from node.rules.headers import essence
-from node.rules.outcome import LINE, TABLE, Outcome, Signal
+from node.rules.outcome import TABLE, Outcome, Signal
 from node.rules.refusal import Refusal
-from node.rules.retry import wait_ms as retry_wait_ms
-from node.rules.retry_after import retry_after_s
 from node.rules.robots import Rules
 from node.rules.sitemap import Named, may_be_sitemap
 from node.rules.url import dedup_key
-from node.rules.usage import Said, Statement, denial
 from node.rules.usage_read import in_headers
-from node.settings import Settings
-from node.store.connection import LOST, AsyncStore
-from node.store.exclusions import Exclusions
-from node.store.frontier import Frontier, Kind, Settlement
-from node.store.spool import Pointer
-from node.store.warc import Position
+from node.store.connection import LOST
+from node.store.frontier import Kind, Settlement
 from node.work.challenged import challenge_in
-from node.work.http import Fetched, Fetching, header_values, location
-from node.work.robots import Asked, Robots
-from node.work.said import said_in_page
-from node.work.sitemaps import Sitemaps
+from node.work.endings import Endings, Means
+from node.work.http import Fetched, header_values, location
+from node.work.robots import Asked
 
 FALL_BACK_TO_HTTP = frozenset(
     {
@@ -53,16 +43,6 @@ FALL_BACK_TO_HTTP = frozenset(
 """How https must have failed for a bare domain to be tried over http."""
 
 
-class Recorder(Protocol):
-    """Keeps what a request gave: the archive and the fetch log."""
-
-    def record(self, lease: Lease, url: str, fetched: Fetched, outcome: Outcome) -> Position | None: ...
-
-    def note(self, lease: Lease, url: str, outcome: Outcome, detail: str = "") -> None: ...
-
-    def opt_out(self, statement: Statement) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Visited:
     """How a visit ended, and URLs it found that belong elsewhere: (URL, depth), and sitemaps."""
@@ -73,21 +53,8 @@ class Visited:
 
 
 @dataclass(slots=True)
-class Visitor:
-    """What all visits of a fetcher share. ``may_send(lease)`` asks whether a lease is still ours;
-    ``on_time()`` whether our event loop is, so that the time an answer took is the site's."""
-
-    settings: Settings
-    store: AsyncStore
-    frontier: Frontier
-    client: Fetching
-    robots: Robots
-    exclusions: Exclusions
-    recorder: Recorder
-    may_send: Callable[[Lease], bool]
-    jitter: Callable[[], float]
-    sitemaps: Sitemaps
-    on_time: Callable[[], bool]
+class Visitor(Means):
+    """Serves leases."""
 
     async def visit(self, lease: Lease) -> Visited:
         """Serve one lease to its end, be it that we are told to stop or that the store goes away.
@@ -105,27 +72,18 @@ class Visitor:
         return replace(visited, sitemaps=visit.sitemaps) if visit.sitemaps else visited
 
 
-class _Visit:
-    __slots__ = (
-        *("asked", "chain", "crawl_delay_ms", "found", "jar"),
-        *("latency_ms", "lease", "origins", "said", "sent", "shared", "sitemaps"),
-    )
+class _Visit(Endings):
+    __slots__ = ("asked", "chain", "found", "jar", "origins", "sitemaps")
 
     def __init__(self, shared: Visitor, lease: Lease) -> None:
-        self.shared = shared
-        self.lease = lease
-        self.sent = False
+        super().__init__(shared, lease)
         self.asked = False
-        self.crawl_delay_ms = -1
-        self.latency_ms = 0
         self.jar: ChainJar | None = None
         self.chain = {dedup_key(lease.entry.url)}
         self.found: list[tuple[str, int]] = []
         self.origins: dict[str, Rules] = {}
         """Origins whose robots.txt was looked up, and what it says."""
         self.sitemaps: list[Named] = []
-        self.said: Said = ()
-        """What robots.txt says about the use of the page."""
 
     async def run(self) -> Visited:
         url = self.lease.entry.url
@@ -137,7 +95,7 @@ class _Visit:
                     continue
                 return Visited(stopped, self.found)
             if not await self._before_request(url):
-                return Visited(self._not_sent(url), self.found)
+                return Visited(self.not_sent(url), self.found)
             fetched = await self._fetch(url)
             outcome = fetched.outcome
             if outcome is Outcome.REDIRECTED:
@@ -152,12 +110,12 @@ class _Visit:
                     self.shared.recorder.record(source, url, fetched, outcome)
                     url = next_url
                     continue
-            return Visited(self._ended(url, fetched, outcome), self.found)
+            return Visited(self.ended(url, fetched, outcome), self.found)
 
     def interrupted(self) -> Visited:
         """How it ends when it can't go on: nothing is known of a request that may be under way."""
         self.sent = self.sent or self.asked
-        return Visited(self._settle(Kind.BACK, Outcome.NOT_SENT, Signal.NONE), self.found)
+        return Visited(self.settle(Kind.BACK, Outcome.NOT_SENT, Signal.NONE), self.found)
 
     # -- before a request
 
@@ -180,7 +138,7 @@ class _Visit:
         shared = self.shared
         origin = urls.origin(url)
         if shared.exclusions.covers(urls.host(url)):
-            return self._not_sent(url)
+            return self.not_sent(url)
         asked = await shared.robots.rules_for(self.lease.domain, origin, self._before_request)
         if asked.requests:
             self.sent = True
@@ -193,16 +151,16 @@ class _Visit:
         path = urls.path_and_query(url)
         if not asked.rules.allows(path):
             shared.recorder.note(self.lease, url, Outcome.ROBOTS_DENIED)
-            return self._settle(Kind.DROP, Outcome.ROBOTS_DENIED, asked.signal)
+            return self.settle(Kind.DROP, Outcome.ROBOTS_DENIED, asked.signal)
         self.said = asked.rules.said(path)
-        against = self._against(self.said)
+        against = self.against(self.said)
         if against is not None:
             shared.recorder.note(self.lease, url, Outcome.ROBOTS_OPTED_OUT, against.text)
-            return self._settle(Kind.DROP, Outcome.ROBOTS_OPTED_OUT, asked.signal)
+            return self.settle(Kind.DROP, Outcome.ROBOTS_OPTED_OUT, asked.signal)
         if asked.requests and self._one_at_a_time:
-            return self._settle(Kind.BACK, Outcome.NOT_SENT, asked.signal)
+            return self.settle(Kind.BACK, Outcome.NOT_SENT, asked.signal)
         if self.lease.entry.sitemap and not await shared.sitemaps.may_read(self.lease):
-            return self._settle(Kind.DROP, Refusal.SITEMAP_CAP, asked.signal)
+            return self.settle(Kind.DROP, Refusal.SITEMAP_CAP, asked.signal)
         return None
 
     @property
@@ -215,18 +173,18 @@ class _Visit:
 
     async def _without_robots(self, url: str, asked: Asked) -> Settlement | str:
         if asked.no_room:
-            return self._settle(Kind.DROP, "origin_cap", Signal.NONE)
+            return self.settle(Kind.DROP, "origin_cap", Signal.NONE)
         if asked.cut_short:
-            return self._not_sent(url, asked.pause_ms)
+            return self.not_sent(url, asked.pause_ms)
         if asked.outcome is Outcome.PRIVATE_ADDRESS:
             self.shared.recorder.note(self.lease, url, asked.outcome)
-            return self._settle(Kind.DONE, asked.outcome, Signal.NONE)
+            return self.settle(Kind.DONE, asked.outcome, Signal.NONE)
         if asked.outcome in FALL_BACK_TO_HTTP:
             plain = await self._fall_back(url, asked.outcome)
             if plain is not None:
                 return plain
         self.shared.recorder.note(self.lease, url, Outcome.ROBOTS_UNAVAILABLE, asked.outcome)
-        return self._settle(
+        return self.settle(
             Kind.LATER,
             Outcome.ROBOTS_UNAVAILABLE,
             asked.signal,
@@ -332,92 +290,3 @@ class _Visit:
             self.lease = hop.lease
             self.chain.add(key)
         return hop.verdict
-
-    # -- the end
-
-    def _against(self, said: Said) -> Statement | None:
-        """What of it denies the purpose of this crawl, if anything. Sitemaps are no content."""
-        purposes = self.shared.settings.identity.purposes
-        if not purposes or self.lease.entry.sitemap:
-            return None
-        against = denial(said, purposes)
-        if against is not None:
-            self.shared.recorder.opt_out(against)
-        return against
-
-    def _opted_out(self, fetched: Fetched) -> bool:
-        """Does a page deny the purpose of this crawl? Then it is not kept."""
-        identity = self.shared.settings.identity
-        if not identity.purposes:
-            return False
-        said = fetched.said + said_in_page(fetched, identity.token)
-        against = self._against(said)
-        if against is None:
-            return False
-        fetched.said, fetched.detail = said, against.text
-        return True
-
-    def _not_sent(self, url: str, pause_ms: int = 0) -> Settlement:
-        if self.shared.exclusions.covers(urls.host(url)):
-            self.shared.recorder.note(self.lease, url, Outcome.EXCLUDED)
-            return self._settle(Kind.DROP, Outcome.EXCLUDED, Signal.NONE)
-        return self._settle(Kind.BACK, Outcome.NOT_SENT, Signal.NONE, pause_ms=pause_ms)
-
-    def _ended(self, url: str, fetched: Fetched, outcome: Outcome) -> Settlement:
-        if outcome is Outcome.PAGE and self.lease.entry.sitemap:
-            outcome = Outcome.SITEMAP
-        elif outcome is Outcome.PAGE and self._opted_out(fetched):
-            outcome = Outcome.OPTED_OUT
-        row = TABLE[outcome]
-        if row.back:
-            if outcome in LINE:
-                self.shared.recorder.record(self.lease, url, fetched, outcome)
-            return self._settle(Kind.BACK, outcome, Signal.NONE, pause_ms=round(1000 * fetched.back_in_s))
-        # a page cut off by the deadline is kept, and says about its site what a timeout says
-        signal = Signal.THROTTLE if fetched.truncated == "time" else row.signal
-        if self.shared.settings.gateway.mode == "off" and self.shared.on_time():
-            self.latency_ms = fetched.latency_ms
-        position = self.shared.recorder.record(self.lease, url, fetched, outcome)
-        if outcome in (Outcome.PAGE, Outcome.SITEMAP):
-            if position is None:  # no room on the disk: the page is fetched again when there is
-                return self._settle(Kind.BACK, Outcome.NOT_SENT, signal)
-            entry = self.lease.entry
-            pointer = Pointer(position, entry.depth, url, entry.sitemap).pack()
-            return self._settle(Kind.PAGE, outcome, signal, pointer=pointer)
-        if outcome is Outcome.EXCLUDED:
-            return self._settle(Kind.DROP, outcome, signal)
-        cap_s = self.shared.settings.crawl.max_crawl_delay_s
-        pause = retry_after_s(header_values(fetched, b"retry-after"), fetched.started_unix_s, cap_s)
-        pause_ms = round(1000 * (pause or 0.0)) if row.retry else 0
-        again = row.retry and self.shared.settings.retries
-        if again and self.lease.entry.tries + 1 < MAX_TRIES:
-            wait_ms = retry_wait_ms(
-                self.lease.entry.tries, self.shared.frontier.base_delay_ms, self.shared.jitter()
-            )
-            return self._settle(
-                Kind.RETRY, outcome, signal, wait_ms=max(wait_ms, pause_ms), pause_ms=pause_ms
-            )
-        return self._settle(Kind.DONE, outcome, signal, pause_ms=pause_ms)
-
-    def _settle(
-        self,
-        kind: Kind,
-        outcome: str,
-        signal: Signal,
-        *,
-        pointer: str = "",
-        wait_ms: int = 0,
-        pause_ms: int = 0,
-    ) -> Settlement:
-        return Settlement(
-            self.lease,
-            kind,
-            outcome,
-            signal,
-            sent=self.sent,
-            pointer=pointer,
-            wait_ms=wait_ms,
-            pause_ms=pause_ms,
-            crawl_delay_ms=self.crawl_delay_ms,
-            ttfb_ms=self.latency_ms,
-        )
