@@ -12,7 +12,6 @@ import logging
 import os
 import random
 import time
-from collections.abc import Iterable
 
 import msgspec
 
@@ -20,14 +19,13 @@ from node.errors import DiskError, StoreError
 from node.rules.entry import Lease
 from node.rules.outcome import Outcome, Signal
 from node.rules.pressure import Reason
-from node.rules.sitemap import Named
 from node.settings import Settings
 from node.store import keys
 from node.store.archive import ArchiveWriter
 from node.store.connection import GRACE_MS, LOST, READ_RUN_ID, AsyncStore
 from node.store.exclusions import READ_VERSIONS, Exclusions, Versions
 from node.store.fetchlog import FetchLog
-from node.store.frontier import Frontier, Group, Kind, Settlement
+from node.store.frontier import Frontier, Kind, Settlement
 from node.store.robots_cache import RobotsCache
 from node.store.snapshot import Report
 from node.store.tally import Tally, rss_bytes
@@ -39,16 +37,15 @@ from node.work.links import Offering
 from node.work.process import Stop
 from node.work.record import DiskRecorder
 from node.work.recovery import fetcher_prefix, recover_archive
+from node.work.results import Results
 from node.work.robots import Robots
 from node.work.sitemaps import Sitemaps
-from node.work.trouble import Troubles
 from node.work.visit import Visited, Visitor
 from node.work.wire import new_client
 
 _log = logging.getLogger(__name__)
 
 BEAT_S = 1.0
-SETTLE_BATCH = 200
 DRAIN_S = 10.0
 """Visits get this long to end after a stop; what is left returns to the frontier."""
 LEASE_AGAIN_S, LEASE_IDLE_S = 0.05, 0.25
@@ -70,7 +67,6 @@ class Fetcher:
         self.tally = Tally("fetchers")
         self.exclusions = Exclusions()
         self.versions = Versions()
-        self.troubles = Troubles(self.frontier.base_delay_ms)
         name = f"f{number:02d}"
         self._prefix = fetcher_prefix(settings, number)
         self.archive = ArchiveWriter(
@@ -112,11 +108,9 @@ class Fetcher:
         self._may_send_until_ms = 0
         self.held = Held(settings)
         self._visits: set[asyncio.Task[None]] = set()
-        self._settling = asyncio.Lock()
-        self._settlements: list[Settlement] = []
-        self._marks: dict[str, int] = {}
-        self._found: list[tuple[str, int]] = []
-        self._sitemaps: list[Named] = []
+        self.results = Results(
+            self.store, self.frontier, self.recorder, self.offering, self.gauges, self.held, self.tally
+        )
         self._wake = asyncio.Event()
         self._start = 0
         stop.on_request(self._wake.set)
@@ -140,7 +134,7 @@ class Fetcher:
                 task.result()
             await self._drain()
         finally:
-            async with self._settling:  # else what is being settled would be lost with its task
+            async with self.results.settling:  # else what is being settled would be lost with its task
                 await process.end((*helpers, leasing, *self._visits))
             await self._leave()
 
@@ -165,7 +159,7 @@ class Fetcher:
 
     async def _leave(self) -> None:
         with contextlib.suppress(*LOST, DiskError):
-            await self._settle()
+            await self.results.settle()
             await self.store.call(
                 self.frontier.beat(self.store.now_ms(), self.number, self.instance, leave=True)
             )
@@ -204,8 +198,8 @@ class Fetcher:
             waiting=self.waiting,
             rss_mb=rss_bytes() // 1_000_000,
             oldest_ms=self.held.oldest_ms(sent_ms),
-            in_trouble=len(self.troubles),
-            worst=self.troubles.worst(),
+            in_trouble=len(self.results.troubles),
+            worst=self.results.troubles.worst(),
         )
         tallies = self._tallies()
         try:
@@ -324,66 +318,18 @@ class Fetcher:
             _log.exception("a visit to %s failed in a way nobody foresaw", lease.domain)
             visited = Visited(Settlement(lease, Kind.DONE, Outcome.LOCAL_ERROR, Signal.NONE, sent=True))
         self.recorder.out_of_files |= visited.settlement.outcome == Outcome.NO_FILES
-        self._settlements.append(visited.settlement)
-        self._found += visited.found
-        self._sitemaps += visited.sitemaps
-
-    # -- settle
+        self.results.add(visited)
 
     async def _settle_forever(self) -> None:
         while True:
             await asyncio.sleep(self.settings.fetcher.settle_every_ms / 1000)
-            if not self._settlements:
+            if not self.results.waiting:
                 continue
             try:
-                await self._settle()
+                await self.results.settle()
             except (*LOST, DiskError):
                 await asyncio.sleep(0.5)
             self._wake.set()
-
-    async def _settle(self) -> None:
-        """Bring what was gathered to disk, then tell the frontier. On a lost answer it is said again."""
-        async with self._settling:
-            await self._settle_gathered()
-
-    async def _settle_gathered(self) -> None:
-        batch, found, sitemaps = self._settlements, self._found, self._sitemaps
-        self._settlements, self._found, self._sitemaps = [], [], []
-        try:
-            with self.gauges.disk_call():
-                marks = await self.recorder.commit()
-            groups = self.offering.groups(found, self.store.now_ms())
-            self.offering.sitemaps(sitemaps, self.store.now_ms(), groups)
-            if groups:
-                await self._offer(groups.values())
-            for start in range(0, len(batch), SETTLE_BATCH):
-                part = batch[start : start + SETTLE_BATCH]
-                # What was on disk a round ago is settled once this round is: a mark says no more.
-                done = self._marks if start + SETTLE_BATCH >= len(batch) else {}
-                with self.gauges.store_call():
-                    answer = await self.store.call(
-                        self.frontier.settle(self.store.now_ms(), part, done, random.random())
-                    )
-                self.held.drop(each.lease for each in part)
-                self.tally.add("settled_stale", answer.count("0"))
-                for each, settled in zip(part, answer, strict=True):
-                    if settled != "0":
-                        self.troubles.note(each)
-            self._marks = marks
-        except (*LOST, DiskError):
-            # a repeated settle is refused as stale where it was carried out before
-            self._settlements[:0] = batch
-            self._found[:0] = found
-            self._sitemaps[:0] = sitemaps
-            raise
-
-    async def _offer(self, groups: Iterable[Group]) -> None:
-        try:
-            offered = await self.store.call(self.frontier.offer(self.store.now_ms(), groups))
-        except LOST:
-            self.offering.forget()
-            raise
-        self.offering.learn(offered, self.store.now_ms())
 
 
 def _warc_info(settings: Settings) -> dict[str, str]:

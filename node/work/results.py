@@ -1,0 +1,107 @@
+"""What a fetcher's visits gave: gathered for a moment, brought to disk together, settled in one call.
+
+Archive first, then the frontier; so a pointer never names bytes that are not on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterable
+
+from node.errors import DiskError
+from node.rules.sitemap import Named
+from node.store.connection import LOST, AsyncStore
+from node.store.frontier import Frontier, Group, Settlement
+from node.store.tally import Tally
+from node.work.gauges import Gauges
+from node.work.held import Held
+from node.work.links import Offering
+from node.work.record import DiskRecorder
+from node.work.trouble import Troubles
+from node.work.visit import Visited
+
+SETTLE_BATCH = 200
+
+
+class Results:
+    """Results on their way from visits to the frontier. ``settling`` is held while some are under way."""
+
+    def __init__(
+        self,
+        store: AsyncStore,
+        frontier: Frontier,
+        recorder: DiskRecorder,
+        offering: Offering,
+        gauges: Gauges,
+        held: Held,
+        tally: Tally,
+    ) -> None:
+        self.store = store
+        self.frontier = frontier
+        self.recorder = recorder
+        self.offering = offering
+        self.gauges = gauges
+        self.held = held
+        self.tally = tally
+        self.troubles = Troubles(frontier.base_delay_ms)
+        self.settling = asyncio.Lock()
+        self._settlements: list[Settlement] = []
+        self._marks: dict[str, int] = {}
+        self._found: list[tuple[str, int]] = []
+        self._sitemaps: list[Named] = []
+
+    @property
+    def waiting(self) -> bool:
+        """Is there anything to settle?"""
+        return bool(self._settlements)
+
+    def add(self, visited: Visited) -> None:
+        """Take what a visit gave."""
+        self._settlements.append(visited.settlement)
+        self._found += visited.found
+        self._sitemaps += visited.sitemaps
+
+    async def settle(self) -> None:
+        """Bring what was gathered to disk, then tell the frontier. On a lost answer it is said again."""
+        async with self.settling:
+            await self._settle_gathered()
+
+    async def _settle_gathered(self) -> None:
+        batch, found, sitemaps = self._settlements, self._found, self._sitemaps
+        self._settlements, self._found, self._sitemaps = [], [], []
+        try:
+            with self.gauges.disk_call():
+                marks = await self.recorder.commit()
+            groups = self.offering.groups(found, self.store.now_ms())
+            self.offering.sitemaps(sitemaps, self.store.now_ms(), groups)
+            if groups:
+                await self._offer(groups.values())
+            for start in range(0, len(batch), SETTLE_BATCH):
+                part = batch[start : start + SETTLE_BATCH]
+                # What was on disk a round ago is settled once this round is: a mark says no more.
+                done = self._marks if start + SETTLE_BATCH >= len(batch) else {}
+                with self.gauges.store_call():
+                    answer = await self.store.call(
+                        self.frontier.settle(self.store.now_ms(), part, done, random.random())
+                    )
+                self.held.drop(each.lease for each in part)
+                self.tally.add("settled_stale", answer.count("0"))
+                for each, settled in zip(part, answer, strict=True):
+                    if settled != "0":
+                        self.troubles.note(each)
+            self._marks = marks
+        except (*LOST, DiskError):
+            # a repeated settle is refused as stale where it was carried out before
+            self._settlements[:0] = batch
+            self._found[:0] = found
+            self._sitemaps[:0] = sitemaps
+            raise
+
+    async def _offer(self, groups: Iterable[Group]) -> None:
+        try:
+            offered = await self.store.call(self.frontier.offer(self.store.now_ms(), groups))
+        except LOST:
+            self.offering.forget()
+            raise
+        self.offering.learn(offered, self.store.now_ms())
