@@ -1,4 +1,4 @@
-"""Are our units what systemd can read, and tight enough? ``python -m tests.deploy.units`` prints what is wrong.
+"""Can systemd read our units, and are they tight? ``python -m tests.deploy.units`` prints what is wrong.
 
 They are judged as they will lie on a node: in a root of their own, with the programs that they start. systemd
 only murmurs about a key that it does not know, so whatever it says is an error.

@@ -3,6 +3,8 @@
 Says why not, and ends with 1.
 """
 
+from __future__ import annotations
+
 import ipaddress
 import os
 import sys

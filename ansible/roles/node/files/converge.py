@@ -1,9 +1,11 @@
-"""Have the units of the release in force, the wanted processes running, with the settings of now, and no others.
+"""Have the units of the release in force, the wanted processes running with what holds now, and no others.
 
-Prints what it does, a line each; with --dry-run what it would do. Nothing is printed where nothing is to be done.
-A process tells what it was started with by MILLIARDE_DEPLOYED in its environment, so a restart that was missed is
-made up for, and one that was made is not repeated.
+Prints what it does, a line each; with --dry-run what it would do. Nothing is printed where nothing is to be
+done. A process tells what it was started with by MILLIARDE_DEPLOYED in its environment, so a restart that was
+missed is made up for, and one that was made is not repeated.
 """
+
+from __future__ import annotations
 
 import argparse
 import subprocess
@@ -34,7 +36,7 @@ class Unit:
         return self.name.partition(".")[0].partition("@")[0].removeprefix("milliarde-")
 
     def deployed(self) -> str:
-        """What it was started with; empty where it has just ended (its successor starts with what is there now)."""
+        """What it was started with; empty where it has just ended."""
         try:
             environment = Path(f"/proc/{self.pid}/environ").read_bytes().split(b"\0")
         except OSError:
@@ -59,7 +61,9 @@ def wanted_files(units: Path, fetchers: int, parsers: int, deployed: str, system
         ["# Of Milliarde: milliarde_fetchers and milliarde_parsers.\n[Unit]\n"]
         + [f"Wants={name}\n" for name in names]
     )
-    drop_in = "# Of Milliarde. A process keeps this, so that those which are out of date can be told.\n[Service]\n"
+    drop_in = (
+        "# Of Milliarde. A process keeps this, so that those which are out of date can be told.\n[Service]\n"
+    )
     drop_in += f"Environment=MILLIARDE_DEPLOYED={deployed}\n"
     if systemd >= BACKOFF_SINCE:
         drop_in += "# Each start after a death waits longer than the one before.\n"

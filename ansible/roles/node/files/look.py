@@ -1,8 +1,10 @@
 """What lives on this machine, as one line of JSON; changes nothing. Argument: a version.
 
-``shard``: what stands beside the data, ``known``: what the system's disk remembers of it (either may be null),
-``release``: digest of that version's release where it is complete, ``current``: the version in force.
+``shard``: what stands beside the data, ``known``: what the system's disk remembers of it (either may be
+null), ``release``: digest of that version's release where it is complete, ``current``: the version in force.
 """
+
+from __future__ import annotations
 
 import json
 import sys

@@ -1,4 +1,6 @@
-"""Remove releases that nobody will go back to: all but the one in force and the newest others. Prints which."""
+"""Remove releases that nobody will go back to: all but the one in force and the newest. Prints which."""
+
+from __future__ import annotations
 
 import argparse
 import shutil

@@ -3,6 +3,8 @@
 Ends with 1 and says why where it does not answer 127.0.0.1.
 """
 
+from __future__ import annotations
+
 import socket
 import struct
 import sys
