@@ -26,7 +26,9 @@ def display(title: str, detail: Detail | None = None) -> Display:
 
 
 class _Lines:
-    """Each step when it is over, with how many hosts it changed; what goes wrong at once."""
+    """Each step that changed something, or took its time, when it is over; what goes wrong at once."""
+
+    LONG_S = 10.0
 
     def __init__(self, title: str, detail: Detail | None) -> None:
         self._title = title
@@ -35,7 +37,7 @@ class _Lines:
         self._done: dict[str, int] = {}
         self._changed: dict[str, int] = {}
         self._told: set[str] = set()
-        self._began = time.monotonic()
+        self._began = self._since = time.monotonic()
         self._beat = _Beat(self._details, 30.0) if detail else None
 
     def play(self, name: str) -> None:
@@ -44,7 +46,7 @@ class _Lines:
 
     def task(self, name: str) -> None:
         self._over()
-        self._task = name
+        self._task, self._since = name, time.monotonic()
 
     def host(self, host: Host) -> None:
         if host.state is State.OK:
@@ -61,8 +63,8 @@ class _Lines:
             self._beat.stop()
 
     def _over(self) -> None:
-        if self._task and self._done:
-            changed = sum(self._done.values())
+        changed = sum(self._done.values())
+        if self._task and (changed or time.monotonic() - self._since > self.LONG_S):
             self._say(f"{self._play}: {self._task} ({changed} of {len(self._done)} changed)")
         self._task = ""
         self._done = {}

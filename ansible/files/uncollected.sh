@@ -6,7 +6,7 @@ folders=()
 for folder in warc log; do [[ ! -d $folder ]] || folders+=("$folder"); done
 ((${#folders[@]})) || exit 0
 if [[ -e collected ]]; then
-  find "${folders[@]}" -type f -newer collected
+  find "${folders[@]}" -type f -name '[!.]*' -newer collected
 else
-  find "${folders[@]}" -type f
+  find "${folders[@]}" -type f -name '[!.]*'
 fi
