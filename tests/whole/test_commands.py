@@ -31,7 +31,7 @@ EFFECTIVE_MS = 2_000
 @pytest.fixture
 def web(tmp_path: Path, tls_dir: Path) -> Iterator[MiniWeb]:
     with MiniWeb(
-        tmp_path / "web", domains=DOMAINS, pages_per_domain=9, mean_bytes=6_000, tls_dir=tls_dir
+        tmp_path / "web", domains=DOMAINS, pages_per_domain=30, mean_bytes=4_000, tls_dir=tls_dir
     ) as running:
         yield running
 
