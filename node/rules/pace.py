@@ -159,7 +159,8 @@ def _slower(pace: Pace, limits: Limits, now_ms: int, last_serial: int, *, gently
         if not milder:
             failed, grade = here, min(GRADE_MAX, grade + 1)
         elif pace.run < PATIENCE_VISITS:  # else it is noise: once in a long while
-            failed, grade = here, 1
+            far = here * 3 > failed * 4 if base > 0 else here * 4 < failed * 3
+            failed, grade = here, 1 if far else grade  # far from what was known: nothing is known here
     if base > 0:
         doubled = min(longest, max(base, slowed) * 2)
         slowed = max(slowed, min(doubled, 4 * base)) if gently else doubled

@@ -29,7 +29,9 @@ local function slower(domain, base, max_delay, now, gently)
     if not milder then
       domain.failed, domain.grade = here, min(GRADE_MAX, domain.grade + 1)
     elseif domain.run < PATIENCE_VISITS then
-      domain.failed, domain.grade = here, 1
+      local far
+      if base > 0 then far = here * 3 > domain.failed * 4 else far = here * 4 < domain.failed * 3 end
+      domain.failed, domain.grade = here, far and 1 or domain.grade
     end
   end
   if base > 0 then
