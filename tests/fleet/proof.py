@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from pathlib import Path
 
 from tests.web.log import Entry
 from tests.whole import manners
+
+
+class Tail:
+    """A web's access log, of which each line is read once, however often one asks."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read_bytes = 0
+        self._entries: list[Entry] = []
+        self._last_ms: dict[str | None, float] = {}
+
+    def requests(self) -> list[Entry]:
+        """All so far, in the order of their lines."""
+        with self._path.open("rb") as file:
+            file.seek(self._read_bytes)
+            text = file.read()
+        text = text[: text.rfind(b"\n") + 1]
+        self._read_bytes += len(text)
+        for line in text.splitlines():
+            entry = Entry(**json.loads(line))
+            if entry.method is not None:
+                self._entries.append(entry)
+                self._last_ms[entry.peer] = max(entry.t_ms, self._last_ms.get(entry.peer, 0.0))
+        return self._entries
+
+    def last_ms(self, address: str) -> float:
+        """When the last request from an address came; 0 if none did."""
+        self.requests()
+        return self._last_ms.get(address, 0.0)
 
 
 def callers(requests: Iterable[Entry]) -> dict[str, set[str | None]]:
@@ -18,15 +49,19 @@ def callers(requests: Iterable[Entry]) -> dict[str, set[str | None]]:
     return found
 
 
-def visits(requests: list[Entry]) -> list[list[Entry]]:
-    """The requests of one domain by visits: robots.txt belongs to what follows, a hop to its redirect."""
+def visits(requests: list[Entry], delay_s: float) -> list[list[Entry]]:
+    """The requests of one domain by visits: robots.txt belongs to what follows, a hop to its redirect.
+
+    What comes a whole delay after a redirect, or later, is no hop of it: its target was known already.
+    """
     out: list[list[Entry]] = []
     robots: list[Entry] = []
     for request in requests:
         robots.append(request)
         if manners.is_robots(request):
             continue
-        if out and out[-1][-1].status in (301, 302):
+        last = out[-1][-1] if out else request
+        if last.status in (301, 302) and robots[0].t_ms - last.t_ms < 1000 * delay_s and out:
             out[-1] += robots
         else:
             out.append(robots)
@@ -41,7 +76,7 @@ def broken_gaps(requests: Iterable[Entry], delay_s: float, hop_gap_s: float) -> 
     to robots.txt in a row, the first of which was broken off, count as a visit each.
     """
     for domain, entries in manners.by_domain(requests).items():
-        found = visits(entries)
+        found = visits(entries, delay_s)
         for visit in found:
             for before, after in pairwise(visit):
                 gap_ms = after.t_ms - before.t_ms

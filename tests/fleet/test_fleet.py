@@ -12,7 +12,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -26,7 +26,7 @@ from tests.fleet.boxes import Fleet
 from tests.fleet.network import inside
 from tests.fleet.operator import Operator, Wheelhouse, trust, workers
 from tests.fleet.ready import need_boxes
-from tests.web.log import now_ms
+from tests.web.log import Entry, now_ms
 from tests.web.running import MiniWeb
 from tests.web.shape import domain_name
 from tests.whole import manners
@@ -35,7 +35,7 @@ from tests.whole.crawl import until
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(1_000)]
 
 BOXES = 3
-DOMAINS = 36
+DOMAINS = 24
 DELAY_S = 1.0
 HOP_GAP_S = 0.3
 FETCHERS, PARSERS = 9, 6
@@ -49,13 +49,12 @@ class Story:
     """What the steps share."""
 
     fleet: Fleet
-    web: MiniWeb
+    log: proof.Tail
     operator: Operator
     wheels: Wheelhouse
     excluded: str = ""
     failed: str = ""
     """The step that failed."""
-    figures: dict[str, float] = field(default_factory=dict)
 
     def goes_on(self, *boxes: Box) -> None:
         """Wait until each has sent a request that it had not sent before this was asked."""
@@ -69,7 +68,11 @@ class Story:
 
     def last_ms(self, box: Box) -> float:
         """When the web heard from a box last."""
-        return max((each.t_ms for each in self.web.requests() if each.peer == box.address), default=0.0)
+        return self.log.last_ms(box.address)
+
+    def of(self, domain: str) -> list[Entry]:
+        """The requests of a domain."""
+        return [each for each in self.log.requests() if manners.domain_of(each.host or "") == domain]
 
     def at_full_strength(self, box: Box, *, without: frozenset[int] = frozenset()) -> None:
         """Wait until all its workers run, none of them one of those processes."""
@@ -129,7 +132,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
             milliarde_settings=settings,
         )
         wheels.wait()
-        yield Story(fleet, web, operator, wheels)
+        yield Story(fleet, proof.Tail(web.log), operator, wheels)
 
 
 @pytest.fixture(autouse=True)
@@ -170,7 +173,7 @@ def test_an_excluded_domain_is_left_alone_in_two_seconds(story: Story) -> None:
     story.excluded = domain = domain_name(0)
     began_ms = now_ms()
     until(
-        lambda: any(each.t_ms > began_ms for each in story.web.requests(domain)),
+        lambda: any(each.t_ms > began_ms for each in story.of(domain)),
         "it is being crawled",
         within_s=PATIENCE_S,
     )
@@ -185,7 +188,7 @@ def test_an_excluded_domain_is_left_alone_in_two_seconds(story: Story) -> None:
     others = [each for each in story.fleet if each is not story.owner(domain)]
     until(lambda: now_ms() > ended_ms + 5_000, "some visits more would have been due")
     story.goes_on(*others)
-    last_ms = max(each.t_ms for each in story.web.requests(domain))
+    last_ms = max(each.t_ms for each in story.of(domain))
     assert last_ms <= min(told_ms, ended_ms) + 2_000
     assert domain in (story.operator.inventory.parent / "excluded.txt").read_text()
 
@@ -270,7 +273,7 @@ def test_nothing_is_lost(story: Story) -> None:
 
 def test_every_domain_was_crawled_by_exactly_one_node(story: Story) -> None:
     """By the web's own log: the requests of each domain came from one address, that of its shard's node."""
-    callers = proof.callers(story.web.requests())
+    callers = proof.callers(story.log.requests())
     for index in range(DOMAINS):
         domain = domain_name(index)
         assert callers.pop(domain) == {story.owner(domain).address}, domain
@@ -279,14 +282,14 @@ def test_every_domain_was_crawled_by_exactly_one_node(story: Story) -> None:
 
 def test_no_gap_was_broken(story: Story) -> None:
     """By the web's own log: whatever was killed, cut or deployed, no domain was visited too soon."""
-    assert list(proof.broken_gaps(story.web.requests(), DELAY_S, HOP_GAP_S)) == []
+    assert list(proof.broken_gaps(story.log.requests(), DELAY_S, HOP_GAP_S)) == []
 
 
 def test_the_excluded_domain_stayed_excluded(story: Story) -> None:
     """Neither restarts nor a deploy brought it back."""
-    last_ms = max(each.t_ms for each in story.web.requests(story.excluded))
+    last_ms = max(each.t_ms for each in story.of(story.excluded))
     others = [
-        each.t_ms for each in story.web.requests() if manners.domain_of(each.host or "") != story.excluded
+        each.t_ms for each in story.log.requests() if manners.domain_of(each.host or "") != story.excluded
     ]
     assert max(others) - last_ms > 30_000
 
