@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from deploy import plan_command
 from deploy.errors import ExitCode, FleetError, InputError
 from deploy.inventory import VARIABLE, Fleet, find
 
@@ -93,6 +94,9 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("list", type=Path, metavar="LIST", help="plain, rank,domain CSV, or .gz of either")
     command.add_argument("--nodes", type=_nodes, default=12)
     command.add_argument("--json", action="store_true")
+    plan_command.arguments(
+        add("plan", "how many nodes, how long, what cost, and what binds", plan_command.run)
+    )
     return top
 
 
