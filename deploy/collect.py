@@ -3,6 +3,9 @@
 ``DIR/HOST/`` gets ``warc/``, ``log/``, ``taken/`` and an ``index.cdxj`` of its own; ``collected.json`` there
 says which files have been verified, so that a second run reads only what is new. A node where all that was
 written has come gets a mark, which ``down`` looks for.
+
+The archive of a node that was begun anew has the names of the one that was lost. What was collected of that
+one stays, and the new one comes into ``DIR/HOST-2/``.
 """
 
 from __future__ import annotations
@@ -39,9 +42,13 @@ class Holding:
     """What a node has. ``files``: name -> (bytes, seconds since 1970 when it was written last)."""
 
     host: str
+    born: str
+    """When the shard was begun there; it tells one that was lost from what came after it."""
     now_s: int
     oldest_unparsed_s: float
     files: dict[str, tuple[int, float]]
+    folder: Path
+    """Where they come."""
 
     @property
     def closed(self) -> dict[str, int]:
@@ -81,20 +88,20 @@ def collect(fleet: Fleet, into: Path, *, final: bool, free: bool) -> ExitCode:
     )
     nodes.trouble(look)
     code = look.code
-    holdings = {host.name: _holding(host) for host in look.of(State.OK)}
+    holdings = {host.name: _holding(host, into) for host in look.of(State.OK)}
     if not holdings:
         return code
     _make_room(into, holdings.values())
-    meter = _Meter(into, holdings)
+    meter = _Meter(holdings)
     run = play(
         fleet.only(*holdings),
         "operate/collect",
         display=progress.display("collect", meter.words),
-        variables={"milliarde_into": str(into)},
+        variables={"milliarde_into": {name: str(each.folder) for name, each in holdings.items()}},
     )
     nodes.trouble(run)
     code = code or run.code
-    came = [_verified(into, holdings[host.name]) for host in run.of(State.OK)]
+    came = [_verified(holdings[host.name]) for host in run.of(State.OK)]
     _show(came, into)
     sound = [each for each in came if not each.wrong]
     if len(sound) < len(came):
@@ -102,7 +109,7 @@ def collect(fleet: Fleet, into: Path, *, final: bool, free: bool) -> ExitCode:
     return code or _note(fleet, sound, free=free)
 
 
-def _holding(host: Host) -> Holding:
+def _holding(host: Host, into: Path) -> Holding:
     def said(task: str) -> str:
         return str(host.results[task].get("stdout") or "")
 
@@ -111,7 +118,32 @@ def _holding(host: Host) -> Holding:
         size, at, name = line.split(" ", 2)
         files[name] = (int(size), float(at))
     told: dict[str, Any] = json.loads(said("How old is the oldest page that no parser has read?"))
-    return Holding(host.name, int(said("What time is it there?")), told["spool"]["oldest_s"], files)
+    now_s = int(said("What time is it there?"))
+    born = said("When was the shard begun?").strip()
+    folder = _folder(into, host.name, born)
+    return Holding(host.name, born, now_s, told["spool"]["oldest_s"], files, folder)
+
+
+def _folder(into: Path, host: str, born: str) -> Path:
+    """The first folder of the host that is this shard's, or nobody's yet."""
+    number = 1
+    while True:
+        folder = into / (host if number == 1 else f"{host}-{number}")
+        if _receipt(folder).get("born", born) == born:
+            return folder
+        number += 1
+
+
+def _receipt(folder: Path) -> dict[str, Any]:
+    """``born``: which shard it is; ``verified``: name -> bytes of what need not be read again."""
+    path = folder / RECEIPT
+    try:
+        told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise DiskError(f"{path} can't be read ({error}): it says whose files those are") from None
+    return told
 
 
 def _make_room(into: Path, holdings: Iterable[Holding]) -> None:
@@ -119,8 +151,9 @@ def _make_room(into: Path, holdings: Iterable[Holding]) -> None:
     wanted = 0
     try:
         for each in holdings:
-            (into / each.host).mkdir(parents=True, exist_ok=True)
-            wanted += max(0, sum(each.closed.values()) - _bytes_here(into, each))
+            each.folder.mkdir(parents=True, exist_ok=True)
+            _write(each.folder / RECEIPT, _receipt(each.folder) | {"born": each.born})
+            wanted += max(0, sum(each.closed.values()) - _bytes_here(each))
         free = shutil.disk_usage(into).free
     except OSError as error:
         raise DiskError(f"{into} can't be made: {error.strerror}") from None
@@ -128,10 +161,10 @@ def _make_room(into: Path, holdings: Iterable[Holding]) -> None:
         raise DiskError(f"{human_bytes(wanted)} are to come, and {into} has room for {human_bytes(free)}")
 
 
-def _bytes_here(into: Path, holding: Holding) -> int:
+def _bytes_here(holding: Holding) -> int:
     here = 0
     for name in holding.closed:
-        path = into / holding.host / name
+        path = holding.folder / name
         for each in (path, path.parent / ".partial" / path.name):
             if each.is_file():
                 here += each.stat().st_size
@@ -143,8 +176,7 @@ class _Meter:
 
     EVERY_S = 3.0
 
-    def __init__(self, into: Path, holdings: Mapping[str, Holding]) -> None:
-        self._into = into
+    def __init__(self, holdings: Mapping[str, Holding]) -> None:
         self._holdings = holdings
         self._known: dict[str, tuple[float, str]] = {}
 
@@ -153,18 +185,17 @@ class _Meter:
         at, words = self._known.get(host, (-self.EVERY_S, ""))
         if now - at >= self.EVERY_S:
             holding = self._holdings[host]
-            here, all_ = _bytes_here(self._into, holding), sum(holding.closed.values())
+            here, all_ = _bytes_here(holding), sum(holding.closed.values())
             words = f"{human_bytes(here)} of {human_bytes(all_)}"
             self._known[host] = now, words
         return words
 
 
-def _verified(into: Path, holding: Holding) -> _Came:
+def _verified(holding: Holding) -> _Came:
     """Read what is new, make the index, hold both against the node's list."""
-    folder = into / holding.host
+    folder = holding.folder
     came = _Came(holding)
-    receipt = folder / RECEIPT
-    known: dict[str, int] = json.loads(receipt.read_text())["verified"] if receipt.is_file() else {}
+    known: dict[str, int] = _receipt(folder).get("verified", {})
     fresh: dict[str, int] = {}
     for name, size in holding.closed.items():
         path = folder / name
@@ -186,7 +217,7 @@ def _verified(into: Path, holding: Holding) -> _Came:
     if not came.wrong and fresh and index.is_file():
         came.wrong += _milliarde("verify", str(folder / next(iter(fresh))), str(index))
     if not came.wrong:
-        _write(receipt, {"verified": {**known, **fresh}})
+        _write(folder / RECEIPT, {"born": holding.born, "verified": {**known, **fresh}})
     return came
 
 

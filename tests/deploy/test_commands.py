@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from deploy.collect import RECEIPT, _folder
 from deploy.errors import ExitCode
 from node.rules.shard import node_of
 from tests.conftest import missing
@@ -146,3 +147,17 @@ def test_what_was_crawled_is_collected(crawls: Crawls) -> None:
     assert re.search(r"(?m)^node1: .* NOT WHOLE$", done.stdout)
     assert damaged.name in done.stderr
     assert not (crawls.nodes["node1"].out / "collected").exists()
+
+
+def test_what_was_lost_and_begun_anew_overwrites_nothing(tmp_path: Path) -> None:
+    """A node that is begun anew has files of the same names: they come into a folder of their own."""
+    host, anew = tmp_path / "node1", tmp_path / "node1-2"
+    assert _folder(tmp_path, "node1", "100") == host
+    host.mkdir()
+    (host / RECEIPT).write_text(json.dumps({"born": "100"}))
+    assert _folder(tmp_path, "node1", "100") == host
+    assert _folder(tmp_path, "node1", "200") == anew
+    anew.mkdir()
+    (anew / RECEIPT).write_text(json.dumps({"born": "200"}))
+    assert [_folder(tmp_path, "node1", born) for born in ("100", "200")] == [host, anew]
+    assert _folder(tmp_path, "node1", "300") == tmp_path / "node1-3"
