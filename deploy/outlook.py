@@ -168,7 +168,7 @@ def _fewer(wish: Wish, figures: Figures, instance: Instance, nodes: int, pace: f
     """The least number that would have had this pace, and room for all; None where it is not less."""
     least = max(1, ceil(pace / min(node_of(wish, figures, instance, 24.0).per_s.values())))
     for number in range(least, nodes):
-        found = with_nodes(replace(wish, nodes=number, hours=None), figures, instance, "", number)
+        found = with_nodes(replace(wish, nodes=number, hours=None), figures, instance, "the instance", number)
         if not found.lacking:
             return number
     return None

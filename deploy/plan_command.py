@@ -118,7 +118,7 @@ def arguments(command: argparse.ArgumentParser) -> None:
     add(
         "--core-share",
         type=number(0.05, 2, "share"),
-        help="of an idle core, what a vCPU does (0.65 where a core is two; 1 if --bench kept all of them busy)",
+        help="what a vCPU does of an idle core (0.65 where a core is two; 1 if --bench had all busy)",
     )
     add("--instance", default=DEFAULT_INSTANCE, metavar="TYPE", help=f"of machine ({DEFAULT_INSTANCE})")
     add("--prices", type=Path, metavar="FILE", help="another price list, in TOML as deploy/prices.toml")

@@ -36,6 +36,8 @@ class Row:
     disk_free_bytes: int = 0
     disk_total_bytes: int = 0
     errors: float | None = None
+    seconds: float = 0.0
+    """How long it has been crawling."""
     lost: int = 0
     """Of the ledger: URLs that are in no place. 0 unless something is wrong."""
     version: str = ""
@@ -78,6 +80,7 @@ def row_of(name: str, told: Mapping[str, Any]) -> Row:
         disk_free_bytes=disk["free_bytes"],
         disk_total_bytes=disk["total_bytes"],
         errors=failed_share(told["outcomes"]),
+        seconds=told["tally"].get("active_ms", 0) / 1000,
         lost=told["ledger_gap"],
         version=told["version"],
     )
