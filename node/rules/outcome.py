@@ -28,6 +28,7 @@ class Outcome(StrEnum):
     """The name under which a request, or the decision not to send it, is counted."""
 
     PAGE = "page"
+    DUPLICATE = "duplicate"
     SITEMAP = "sitemap"
     UNWANTED_TYPE = "unwanted_type"
     NO_CONTENT = "no_content"
@@ -100,6 +101,8 @@ _OK, _THROTTLE, _DEAD, _NONE = Signal.SUCCESS, Signal.THROTTLE, Signal.DEAD, Sig
 
 TABLE: dict[Outcome, Row] = {
     Outcome.PAGE: Row(_OK, archive=True),
+    # A page that its domain has given before, at another URL (work/duplicates.py); archived as a revisit.
+    Outcome.DUPLICATE: Row(_OK, archive=True),
     Outcome.SITEMAP: Row(_OK, archive=True),
     Outcome.UNWANTED_TYPE: Row(_OK),
     Outcome.NO_CONTENT: Row(_OK),

@@ -32,6 +32,7 @@ _LEAST: tuple[tuple[str, float], ...] = (
     ("fetcher.max_wire_bytes", 1_024),
     ("fetcher.lease_batch", 1),
     ("fetcher.settle_every_ms", 1),
+    ("fetcher.known_pages", 0),
     ("parser.in_hand", 1),
     ("parser.offer_pages", 1),
     ("parser.max_page_bytes", 1_024),

@@ -120,6 +120,9 @@ class Fetcher(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """Keep connections open between visits (only sensible with ``delay_s = 0``)."""
     wanted_types: tuple[str, ...] = ("text/html", "application/xhtml+xml")
     """Content types whose body is read; a response without a type is read too."""
+    known_pages: int = 100_000
+    """Pages each fetcher knows by their bytes (450 bytes of memory each): one that comes again at another URL
+    of its domain is a ``duplicate``, not stored and not read for links again. 0 = no page is compared."""
 
 
 class Parser(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from base64 import b32encode
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,11 +25,14 @@ from node.store.warc import Position
 from node.store.warc_read import NotAResponse
 
 _END: Final = b"\r\n\r\n"
+_HTTP_KINDS: Final = frozenset({"response", "revisit"})
+_HTTP_KIND: Final = re.compile(rb"\r\nWARC-Type: (response|revisit)\r\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """One whole record. ``url`` is empty for what is no response, or has no usable target URI."""
+    """One whole record. ``url`` is empty for what is neither a response nor a revisit, or has no usable
+    target URI."""
 
     offset: int
     length: int
@@ -49,9 +53,11 @@ class Verdict:
     records: int
     responses: int
     skipped: int
-    """Whole records that are no response with a target URI, and no warcinfo."""
+    """Whole records that are neither a response nor a revisit with a target URI, and no warcinfo."""
     bad_offset: int | None = None
     reason: str = ""
+    revisits: int = 0
+    """Records of payloads that other records hold."""
 
     @property
     def ok(self) -> bool:
@@ -61,7 +67,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A response that lies behind the high-water mark: on disk, but maybe not settled."""
+    """A response or revisit that lies behind the high-water mark: on disk, but maybe not settled."""
 
     position: Position
     url: str
@@ -72,6 +78,8 @@ class Found:
     payload_bytes: int
     ip: str | None
     truncated: str | None
+    revisit: bool
+    """It only refers to the record that holds its payload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +98,8 @@ class Recovered:
     """By how much the file was shorter than its high-water mark: records were lost that had been on disk."""
     found: tuple[Found, ...]
     skipped: int
-    """Whole records behind the mark that are no response with a target URI (a warcinfo is none of them)."""
+    """Whole records behind the mark that are neither a response nor a revisit with a target URI, and no
+    warcinfo."""
 
     def publish(self) -> Path | None:
         """Give the file its final name, or remove it if it is empty. Raises ``DiskError``."""
@@ -124,25 +133,30 @@ def verify(path: Path) -> Verdict:
 
     A file of no bytes is not whole either: we publish none.
     """
-    records = responses = skipped = at = 0
+    records = responses = revisits = skipped = at = 0
+
+    def verdict(bad_offset: int | None = None, reason: str = "") -> Verdict:
+        return Verdict(path, records, responses, skipped, bad_offset, reason, revisits)
+
     fd = _open(path, os.O_RDONLY)
     try:
         for record in scan(fd):
             if not record.digest_fits:
-                return Verdict(path, records, responses, skipped, at, "the payload digest does not fit")
+                return verdict(at, "the payload digest does not fit")
             records += 1
-            responses += bool(record.url)
+            responses += bool(record.url) and record.kind == "response"
+            revisits += bool(record.url) and record.kind == "revisit"
             skipped += not record.url and record.kind != "warcinfo"
             at = record.offset + record.length
     except DamagedMemberError as error:
-        return Verdict(path, records, responses, skipped, at, str(error))
+        return verdict(at, str(error))
     except OSError as error:
         raise DiskError(f"{path}: {error.strerror}; it can't be read") from error
     finally:
         os.close(fd)
     if not records:
-        return Verdict(path, 0, 0, 0, 0, "the file is empty")
-    return Verdict(path, records, responses, skipped)
+        return verdict(0, "the file is empty")
+    return verdict()
 
 
 def left_over(folder: Path, prefix: str) -> list[Path]:
@@ -193,6 +207,7 @@ def recover(path: Path, trusted_offset: int = 0) -> Recovered:
 
 def _found(file: str, record: Scanned) -> Found:
     fields = record.fields
+    revisit = record.kind == "revisit"
     return Found(
         Position(file, record.offset, record.length, fields.get("warc-payload-digest", "")),
         record.url,
@@ -201,7 +216,8 @@ def _found(file: str, record: Scanned) -> Found:
         record.headers,
         record.payload_bytes,
         fields.get("warc-ip-address"),
-        fields.get("warc-truncated"),
+        None if revisit else fields.get("warc-truncated"),
+        revisit,
     )
 
 
@@ -217,7 +233,7 @@ class _Record:
 
     def __init__(self) -> None:
         self.head = b""
-        """WARC head, and HTTP head where the record is a response, each with its empty line."""
+        """WARC head, and HTTP head where the record is about a response, each with its empty line."""
         self.block_start = 0
         self.body_bytes = 0
         self._in_body = False
@@ -237,7 +253,7 @@ class _Record:
                     raise DamagedMemberError("no WARC head")
                 return
             self.block_start = end + 4
-        if b"\r\nWARC-Type: response\r\n" not in self.head[: self.block_start]:
+        if not _HTTP_KIND.search(self.head, 0, self.block_start):
             self._enter_body(self.block_start)
         elif (end := self.head.find(_END, self.block_start)) >= 0:
             self._enter_body(end + 4)
@@ -284,7 +300,7 @@ def _scan_record(fd: int, offset: int) -> Scanned:
         raise DamagedMemberError("the length does not fit")
     kind, url, status = fields.get("warc-type", ""), "", 0
     headers: list[tuple[bytes, bytes]] = []
-    if kind == "response":
+    if kind in _HTTP_KINDS:
         try:
             status, headers = warc_read.parse_http_head(record.head[block_start:-4])
             url = fields.get("warc-target-uri", "")
@@ -292,6 +308,7 @@ def _scan_record(fd: int, offset: int) -> Scanned:
             # Whole, but nothing a reader can use: skipped and counted.
             pass
     digest = fields.get("warc-payload-digest", "")
-    fits = not url or not digest.startswith("sha1:") or digest == record.digest
+    # a revisit's payload lies elsewhere
+    fits = not url or kind == "revisit" or not digest.startswith("sha1:") or digest == record.digest
     length = member.end - offset
     return Scanned(offset, length, kind, url, status, fields, headers, record.body_bytes, fits)

@@ -25,11 +25,14 @@ from typing import Final
 import msgspec
 
 from node.errors import DiskError
+from node.rules.outcome import Outcome
 from node.store import fetchlog
 from node.store.archive import DAMAGED, OPEN
 from node.store.surt import surt
 
 _log = logging.getLogger(__name__)
+REVISIT: Final = "warc/revisit"
+"""Stands for the type where a record only refers to the one that holds its payload."""
 _RUN_BYTES: Final = 64 << 20
 _RUNS_AT_ONCE: Final = 128
 """Files open in one merge; with 64 MB each, 8 GB of index are merged in one pass."""
@@ -54,6 +57,7 @@ class _Stored(msgspec.Struct):
 
     t: str
     url: str
+    outcome: str = ""
     status: int | None = None
     type: str | None = None
     file: str | None = None
@@ -135,7 +139,7 @@ def _lines(log_folder: Path, warc_folder: Path | None, counts: IndexCounts) -> I
 def _line(stored: _Stored) -> bytes:
     entry = _Entry(
         stored.url,
-        stored.type or msgspec.UNSET,
+        REVISIT if stored.outcome == Outcome.DUPLICATE else stored.type or msgspec.UNSET,
         str(stored.status or "-"),
         stored.digest,
         str(stored.length),

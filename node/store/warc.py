@@ -1,8 +1,9 @@
 """WARC 1.1 records: how a response is written down.
 
-Source: ISO 28500:2017. What we write is one ``response`` record per response, one
-gzip member per record. What we send is the same for every request, so it stands once in the
-``warcinfo`` record at the head of each file instead of in a ``request`` record per page.
+Source: ISO 28500:2017. What we write is one ``response`` record per response, or a ``revisit`` record
+where another one holds the same payload, one gzip member per record. What we send is the same for every
+request, so it stands once in the ``warcinfo`` record at the head of each file instead of in a ``request``
+record per page.
 
 - The body is kept as it came, content coding included. Transfer coding is undone by the HTTP
   client, so its header is renamed; so is a ``Content-Length`` that doesn't hold for what is stored.
@@ -27,6 +28,8 @@ import msgspec
 from node.store import gzmember
 from node.store.gzmember import Buffer
 
+IDENTICAL: Final = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+"""The profile of our revisit records."""
 RENAMED: Final = b"X-Archive-Orig-"
 """Put before the name of a header that no longer describes the stored body."""
 
@@ -55,12 +58,21 @@ _DENSE_TYPES: Final = re.compile(
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
+class Original(msgspec.Struct, frozen=True):
+    """The record that holds a payload which came once more: its target URI, and its date in Unix seconds."""
+
+    url: str
+    date_unix_s: float
+
+
 class Response(msgspec.Struct, frozen=True):
     """One HTTP response as it came from the wire.
 
     ``headers`` keep order and case. ``body`` is what followed the head with chunked transfer coding
     undone and content coding kept. ``truncated`` is the WARC term for why it is not whole:
-    ``length``, ``time`` or ``disconnect``. ``extra`` becomes further WARC headers.
+    ``length``, ``time`` or ``disconnect``. ``extra`` becomes further WARC headers. ``digest`` is that of the
+    body where it is known already. ``same_as``: the record that has this very body; then only the head is
+    stored, as a ``revisit``.
     """
 
     url: str
@@ -73,6 +85,8 @@ class Response(msgspec.Struct, frozen=True):
     date_unix_s: float
     truncated: str | None = None
     extra: Mapping[str, str] = {}
+    digest: str = ""
+    same_as: Original | None = None
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -138,27 +152,45 @@ def warcinfo_member(file: str, info: Mapping[str, str], unix_s: float) -> tuple[
 
 
 def response_member(response: Response, warcinfo_id: str) -> tuple[list[Buffer], int, str]:
-    """A response record: the parts of its gzip member, their size in bytes, the payload digest."""
-    body = response.body
+    """A response record, or a revisit record where the response is ``same_as`` another.
+
+    Answers the parts of its gzip member, their size in bytes, the payload digest.
+    """
     http, dense = _http_head(response)
-    digest = payload_digest(body)
+    digest = response.digest or payload_digest(response.body)
+    original = response.same_as
+    body = response.body if original is None else b""
     head = (
-        f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: {record_id()}\r\n"
+        f"WARC/1.1\r\nWARC-Type: {'response' if original is None else 'revisit'}\r\n"
+        f"WARC-Record-ID: {record_id()}\r\n"
         f"WARC-Warcinfo-ID: {warcinfo_id}\r\nWARC-Date: {warc_date(response.date_unix_s)}\r\n"
         f"WARC-Target-URI: {safe_uri(response.url)}\r\nWARC-Payload-Digest: {digest}\r\n"
         f"Content-Type: application/http; msgtype=response\r\nContent-Length: {len(http) + len(body)}\r\n"
     ).encode("ascii")
     if response.ip:
         head += _field("WARC-IP-Address", response.ip)
-    if response.truncated:
+    if original is not None:
+        head += _revisit_fields(original)
+    elif response.truncated:
         head += _field("WARC-Truncated", response.truncated)
     protocol = _protocol(response.http_version)
     if protocol:
         head += _field("WARC-Protocol", protocol)
     for name, value in response.extra.items():
         head += _field(name, value[:_EXTRA_CHARS])
-    parts, size = (gzmember.stored if dense else gzmember.deflated)([head + b"\r\n" + http, body, _END])
+    store = gzmember.stored if dense and original is None else gzmember.deflated
+    parts, size = store([head + b"\r\n" + http, body, _END])
     return parts, size, digest
+
+
+def _revisit_fields(original: Original) -> bytes:
+    """What makes a record a revisit by its payload (section 6.7.2): the body is truncated to nothing."""
+    return (
+        _field("WARC-Profile", IDENTICAL)
+        + _field("WARC-Refers-To-Target-URI", safe_uri(original.url))
+        + _field("WARC-Refers-To-Date", warc_date(original.date_unix_s))
+        + _field("WARC-Truncated", "length")
+    )
 
 
 def _http_head(response: Response) -> tuple[bytes, bool]:

@@ -23,11 +23,16 @@ from node.work.robots import Robots
 from node.work.said import said_in_page
 from node.work.sitemaps import Sitemaps
 
+KEPT = frozenset({Outcome.PAGE, Outcome.SITEMAP, Outcome.DUPLICATE})
+"""What is not done with before its record has a place in the archive."""
+
 
 class Recorder(Protocol):
     """Keeps what a request gave: the archive and the fetch log."""
 
     def record(self, lease: Lease, url: str, fetched: Fetched, outcome: Outcome) -> Position | None: ...
+
+    def page(self, lease: Lease, url: str, fetched: Fetched) -> tuple[Position | None, Outcome]: ...
 
     def note(self, lease: Lease, url: str, outcome: Outcome, detail: str = "") -> None: ...
 
@@ -108,10 +113,15 @@ class Endings:
         signal = Signal.THROTTLE if fetched.truncated == "time" else row.signal
         if self.shared.settings.gateway.mode == "off" and self.shared.on_time():
             self.latency_ms = fetched.latency_ms
-        position = self.shared.recorder.record(self.lease, url, fetched, outcome)
-        if outcome in (Outcome.PAGE, Outcome.SITEMAP):
+        if outcome is Outcome.PAGE:
+            position, outcome = self.shared.recorder.page(self.lease, url, fetched)
+        else:
+            position = self.shared.recorder.record(self.lease, url, fetched, outcome)
+        if outcome in KEPT:
             if position is None:  # no room on the disk: the page is fetched again when there is
                 return self.settle(Kind.BACK, Outcome.NOT_SENT, signal)
+            if outcome is Outcome.DUPLICATE:  # its links are those of the page that it duplicates
+                return self.settle(Kind.DONE, outcome, signal)
             entry = self.lease.entry
             pointer = Pointer(position, entry.depth, url, entry.sitemap).pack()
             return self.settle(Kind.PAGE, outcome, signal, pointer=pointer)

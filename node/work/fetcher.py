@@ -77,7 +77,9 @@ class Fetcher:
             fsync=settings.archive.fsync,
         )
         self.log = FetchLog(settings.log_folder, f"fetch-{name}", settings.archive.log_rotate_bytes)
-        self.recorder = DiskRecorder(self.archive, self.log, self.tally)
+        self.recorder = DiskRecorder(
+            self.archive, self.log, self.tally, known_pages=settings.fetcher.known_pages
+        )
         self.gauges = Gauges(settings, name, self.archive, self.recorder)
         self.offering = Offering(settings, self.frontier, self.exclusions, self.tally)
         self.client = new_client(settings, self.store, self.tally)

@@ -12,7 +12,8 @@ from node.rules.usage import Place, Said, Statement, price
 from node.store.archive import ArchiveWriter
 from node.store.fetchlog import FetchLog, LogEntry
 from node.store.tally import Tally
-from node.store.warc import Position, Response
+from node.store.warc import Original, Position, Response, payload_digest
+from node.work.duplicates import KnownPages
 from node.work.failure import NO_FILES
 from node.work.http import Fetched, content_type
 
@@ -34,12 +35,14 @@ class DiskRecorder:
 
     ``disk_full`` is set while the archive can't be written, ``out_of_files`` when a request could not be
     sent, or the archive not be written, since no more files may be open; whoever acts on that clears it.
+    ``known_pages``: how many pages it knows by their bytes, so that none is stored twice for one domain.
     """
 
-    def __init__(self, archive: ArchiveWriter, log: FetchLog, tally: Tally) -> None:
+    def __init__(self, archive: ArchiveWriter, log: FetchLog, tally: Tally, *, known_pages: int = 0) -> None:
         self._archive = archive
         self._log = log
         self._tally = tally
+        self._known = KnownPages(known_pages)
         self.disk_full = False
         self.out_of_files = False
 
@@ -50,23 +53,64 @@ class DiskRecorder:
         """
         position = None
         if TABLE[outcome].archive and fetched.status is not None:
-            try:
-                position = self._archive.append(
-                    Response(
-                        url,
-                        fetched.status,
-                        fetched.reason,
-                        fetched.http_version,
-                        fetched.headers,
-                        fetched.body,
-                        fetched.ip,
-                        fetched.started_unix_s,
-                        fetched.truncated,
-                        _extra(fetched.said),
-                    )
+            position = self._append(url, fetched)
+        self._log_visit(lease, url, fetched, outcome, position)
+        return position
+
+    def page(self, lease: Lease, url: str, fetched: Fetched) -> tuple[Position | None, Outcome]:
+        """Archive a page and log the request: as a page, or as a duplicate of one the domain gave before.
+
+        The position is as in ``record``.
+        """
+        if not self._known.compares(fetched.body, fetched.truncated):
+            return self.record(lease, url, fetched, Outcome.PAGE), Outcome.PAGE
+        depth = lease.entry.depth
+        digest = payload_digest(fetched.body)
+        original = self._known.original(lease.domain, url, depth, digest)
+        position = self._append(url, fetched, digest, original)
+        if original is not None:
+            detail = f"the same as {original.url}"
+            self._log_visit(lease, url, fetched, Outcome.DUPLICATE, position, detail)
+            return position, Outcome.DUPLICATE
+        if position is not None:
+            self._known.add(lease.domain, url, depth, digest, fetched.started_unix_s)
+        self._log_visit(lease, url, fetched, Outcome.PAGE, position)
+        return position, Outcome.PAGE
+
+    def _append(
+        self, url: str, fetched: Fetched, digest: str = "", same_as: Original | None = None
+    ) -> Position | None:
+        """Give a response its place in the archive; None where there is no room."""
+        try:
+            return self._archive.append(
+                Response(
+                    url,
+                    fetched.status or 0,
+                    fetched.reason,
+                    fetched.http_version,
+                    fetched.headers,
+                    fetched.body,
+                    fetched.ip,
+                    fetched.started_unix_s,
+                    fetched.truncated,
+                    _extra(fetched.said),
+                    digest,
+                    same_as,
                 )
-            except DiskError:
-                self.disk_full = True
+            )
+        except DiskError:
+            self.disk_full = True
+            return None
+
+    def _log_visit(
+        self,
+        lease: Lease,
+        url: str,
+        fetched: Fetched,
+        outcome: Outcome,
+        position: Position | None,
+        detail: str | None = None,
+    ) -> None:
         self._log_request(
             fetched,
             url,
@@ -75,8 +119,8 @@ class DiskRecorder:
             tries=lease.entry.tries,
             hop=lease.hops,
             at=position,
+            detail=detail,
         )
-        return position
 
     def robots(self, url: str, fetched: Fetched) -> None:
         """Log a request for a robots.txt (or what it redirects to); its outcome stands in the detail."""

@@ -29,7 +29,7 @@ _BATCH = 200
 async def recover_archive(
     store: AsyncStore, frontier: Frontier, log: FetchLog, prefix: str, number: int
 ) -> int:
-    """Recover the files of fetcher ``number``; answers how many pages were settled from them.
+    """Recover the files of fetcher ``number``; answers how many URLs were settled from them.
 
     Must run before the first ``beat``, which returns the leases of our earlier self. Raises ``DiskError``.
     """
@@ -121,8 +121,11 @@ async def _settle(
             continue
         log.add(_log_entry(found, lease))
         entry = lease.entry
+        outcome = _outcome(lease, found)
+        if outcome is Outcome.DUPLICATE:
+            results.append(Settlement(lease, Kind.DONE, outcome, Signal.SUCCESS, sent=True))
+            continue
         pointer = Pointer(found.position, entry.depth, found.url, entry.sitemap).pack()
-        outcome = _outcome(lease)
         results.append(Settlement(lease, Kind.PAGE, outcome, Signal.SUCCESS, sent=True, pointer=pointer))
     log.flush()
     for start in range(0, len(results), _BATCH):
@@ -131,7 +134,9 @@ async def _settle(
     return len(results)
 
 
-def _outcome(lease: Lease) -> Outcome:
+def _outcome(lease: Lease, found: Found) -> Outcome:
+    if found.revisit:
+        return Outcome.DUPLICATE
     return Outcome.SITEMAP if lease.entry.sitemap else Outcome.PAGE
 
 
@@ -139,7 +144,7 @@ def _log_entry(found: Found, lease: Lease) -> LogEntry:
     return LogEntry(
         t=datetime.fromisoformat(found.date).timestamp(),
         url=found.url,
-        outcome=_outcome(lease),
+        outcome=_outcome(lease, found),
         status=found.status,
         type=essence(text(found.headers, b"content-type") or "") or None,
         bytes=found.payload_bytes,

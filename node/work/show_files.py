@@ -37,8 +37,9 @@ def verified(found: Verified, *, as_json: bool) -> None:
         sys.stdout.write(words + "\n")
     if found.bad_count > len(found.bad):
         sys.stdout.write(f"... and {found.bad_count - len(found.bad):,} more\n")
+    revisits = f", {found.revisits:,} revisits" if found.revisits else ""
     sys.stdout.write(
-        f"{found.files:,} files, {found.records:,} records ({found.responses:,} responses), "
+        f"{found.files:,} files, {found.records:,} records ({found.responses:,} responses{revisits}), "
         f"{human_bytes(found.bytes)}: {'whole' if found.sound else f'{found.bad_count:,} faults'}\n"
     )
     if found.index_lines:

@@ -39,6 +39,8 @@ class Verified:
     files: int = 0
     records: int = 0
     responses: int = 0
+    revisits: int = 0
+    """Records of payloads that other records hold."""
     bytes: int = 0
     still_open: int = 0
     """Files that a fetcher is writing, or that a crash left; they are not read."""
@@ -97,6 +99,7 @@ def _count(found: Verified, path: Path, verdict: Verdict) -> None:
     found.files += 1
     found.records += verdict.records
     found.responses += verdict.responses
+    found.revisits += verdict.revisits
     found.bytes += path.stat().st_size
     if not verdict.ok:
         found.note_bad(f"{path}: {verdict.reason}, at byte {verdict.bad_offset:,}")

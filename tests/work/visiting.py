@@ -105,7 +105,7 @@ async def visits(
     settings.log_folder.mkdir(parents=True, exist_ok=True)
     log = FetchLog(settings.log_folder, "fetch-f01")
     tally = Tally("fetchers")
-    recorder = DiskRecorder(archive, log, tally)
+    recorder = DiskRecorder(archive, log, tally, known_pages=settings.fetcher.known_pages)
     client = new_client(settings, store, tally)
     exclusions = Exclusions()
     dice = random.Random(1)

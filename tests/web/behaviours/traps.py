@@ -24,8 +24,8 @@ async def calendar(x: Exchange) -> None:
 
 
 async def growing_path(x: Exchange) -> None:
-    """Any path is a page with a link that forgot its scheme, so that the path grows."""
-    await x.answer(200, small_page("Growing path", ("www.other.test/p/", "/")))
+    """Any path is a page of its own with a link that forgot its scheme, so that the path grows."""
+    await x.answer(200, small_page(f"Growing path {x.request.target}", ("www.other.test/p/", "/")))
 
 
 async def subdomains(x: Exchange) -> None:
