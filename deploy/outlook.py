@@ -189,7 +189,7 @@ def lines(seen: Outlook, wish: Wish, rates: Rates) -> Iterator[tuple[str, str]]:
         yield "disk", _disk_words(seen, wish)
     if seen.slow:
         yield "slow", f"{', '.join(map(harmless, seen.slow))}: less than half of the others' pace"
-    yield "nodes", _nodes_words(seen, rates)
+    yield "nodes", _nodes_words(seen)
 
 
 def _done_words(seen: Outlook, wish: Wish) -> str:
@@ -217,12 +217,12 @@ def _cost_words(seen: Outlook, rates: Rates) -> str:
 def _disk_words(seen: Outlook, wish: Wish) -> str:
     if seen.disk_holds:
         return "lasts until the end on every node"
-    free = "" if wish.archive is Archive.COLLECTED else " ('milliarde-fleet collect DIR --free' makes room)"
+    free = "" if wish.archive is Archive.SPOOL else " ('milliarde-fleet collect DIR --free' makes room)"
     node = harmless(seen.full_node or "")
     return f"{node} is full in {hours(seen.full_in_hours or 0.0)}, before the end, if nothing is freed{free}"
 
 
-def _nodes_words(seen: Outlook, rates: Rates) -> str:
+def _nodes_words(seen: Outlook) -> str:
     fixed = "The number is fixed once a crawl has begun; for the next one: "
     if seen.hours_left == 0:
         return "all pages that were wanted are there"

@@ -85,16 +85,20 @@ class Wish:
         return self.ceiling_per_s * self.busy / self.requests_per_page
 
     def robots_per_page(self, hours: float) -> float:
-        """Requests for robots.txt. They wait for no delay of their own."""
-        return self.domains * self.origins * max(1, ceil(hours / 24)) / self.pages
+        """Requests for robots.txt, of domains that are visited. They wait for no delay of their own."""
+        visited = min(self.domains, self.pages * self.requests_per_page)
+        return visited * self.origins * max(1, ceil(hours / 24)) / self.pages
 
     @property
     def most_queued(self) -> int:
         """``milliarde_max_urls_per_domain``: 2,000, or what a domain's life needs to give its pages."""
-        if self.queue_cap is not None:
-            return self.queue_cap
+        return self.queue_cap if self.queue_cap is not None else max(given.QUEUE_CAP, self.queue_needed)
+
+    @property
+    def queue_needed(self) -> int:
+        """The least that may wait for a domain at once, for its life to admit all the URLs it must give."""
         needed = self.pages * self.requests_per_page / self.domains / self.busy / budget.LIFE_CAPS
-        return max(given.QUEUE_CAP, ceil(needed))
+        return ceil(needed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import ceil, isinf
 from typing import Any
 
+from deploy.assumptions import QUEUE_CAP
 from deploy.figures import Figures
 from deploy.plan import HOUR_S, Archive, Limit, Plan
 from deploy.prices import TB, PriceList
@@ -153,8 +154,10 @@ def _processes(plan: Plan) -> str:
     ):
         words += f" (the playbooks start {_SHIPPED_SPLIT[0]} and {_SHIPPED_SPLIT[1]})"
     words += f"; about {plan.in_flight / node.fetchers:,.0f} visits in flight in each fetcher"
-    if plan.wish.queue_cap is None and plan.wish.most_queued > 2_000:
-        words += f"; set milliarde_max_urls_per_domain to {plan.wish.most_queued:,}"
+    if plan.wish.queue_needed > (plan.wish.queue_cap or QUEUE_CAP):
+        words += (
+            f"; milliarde_max_urls_per_domain must be {plan.wish.queue_needed:,} for so many pages of each"
+        )
     return words
 
 
@@ -267,7 +270,9 @@ def count(number: float) -> str:
 
 
 def hours(number: float) -> str:
-    """25.5 h; 24 h; 297 h."""
+    """10 min; 25.5 h; 24 h; 297 h."""
+    if 0 < number < 1:
+        return f"{ceil(number * 60):.0f} min"
     return f"{number:,.0f} h" if number >= 100 or number == int(number) else f"{number:,.1f} h"
 
 

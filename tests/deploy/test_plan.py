@@ -141,6 +141,14 @@ def test_a_domain_that_must_give_more_pages_may_queue_more() -> None:
     assert planned(Wish(pages=1e10, archive=Archive.COLLECTED, queue_cap=2_000)).queue_cap == 2_000
 
 
+def test_a_small_crawl_asks_for_no_more_robots_than_it_visits_domains() -> None:
+    """A thousand pages of a list of a million domains are an hour's work of no fleet."""
+    found = planned(Wish(pages=1_000))
+    assert found.wish.robots_per_page(24) < 3
+    assert found.nodes == 1
+    assert found.hours < 0.01
+
+
 def test_nodes_that_were_asked_for_are_kept_and_what_they_lack_is_named() -> None:
     """Four are too few for 31 TB."""
     found = planned(Wish(nodes=4, hours=None))
