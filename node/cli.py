@@ -94,10 +94,14 @@ def _parser() -> argparse.ArgumentParser:
         "--headers", action="store_true", help="the headers to serve that with (they hold for 90 days)"
     )
     command = add("exclude", "never visit these hosts or domains, nor anything under them", _exclude)
-    command.add_argument("names", nargs="+", metavar="DOMAIN")
+    command.add_argument("names", nargs="*", metavar="DOMAIN")
+    command.add_argument(
+        "--list", type=Path, metavar="FILE", help="a list of maybe millions of them, in place of the last one"
+    )
     command.add_argument("--reason", default="", help="kept in the audit file")
     command = add("include", "lift exclusions and bring back what was taken out", _include)
-    command.add_argument("names", nargs="+", metavar="DOMAIN")
+    command.add_argument("names", nargs="*", metavar="DOMAIN")
+    command.add_argument("--list", action="store_true", help="lift the list that 'exclude --list' made")
     command = add("trim", "take the worst URLs out of domains' queues, into files", _trim)
     command.add_argument("names", nargs="*", metavar="DOMAIN")
     command.add_argument("--over", type=_count, metavar="N", help="all domains with more than N URLs waiting")
@@ -138,6 +142,12 @@ def _add_crawl(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("urls", nargs="*", metavar="URL", help="where to begin: URLs or domains")
     add("--seeds", type=Path, action="append", default=[], metavar="FILE", help="a list of them")
+    add(
+        "--exclude-list",
+        type=Path,
+        metavar="FILE",
+        help="hosts and domains never to be visited, maybe millions",
+    )
     add("--out", type=Path, default=Path("crawl"), metavar="DIR", help="default: crawl")
     add("--pages", type=_count, metavar="N", help="stop after N stored pages")
     add("--for", type=_duration, dest="seconds", metavar="TIME", help="stop after 90s, 15m, 2h ...")
@@ -189,6 +199,7 @@ def _crawl(args: argparse.Namespace) -> int:
             parsers=args.parsers,
             idle_s=args.idle,
             settings_file=args.settings,
+            exclude_list=args.exclude_list,
         )
     )
     return ExitCode.INTERRUPTED if told["reason"] == "interrupted" else ExitCode.OK
@@ -278,20 +289,34 @@ def _key(args: argparse.Namespace) -> int:
 
 
 def _exclude(args: argparse.Namespace) -> int:
-    from node.work import operate, show
+    from node.work import excluding, exclusion_list, show
 
+    if bool(args.names) == (args.list is not None):
+        raise InputError("name domains, or give --list FILE")
     with _opened(args) as node:
-        taken = operate.exclude(node.store, node.frontier, node.settings, args.names, args.reason)
-    show.taken(taken, "excluded")
+        if args.list is None:
+            taken = excluding.exclude(node.store, node.frontier, node.settings, args.names, args.reason)
+            show.taken(taken, "excluded")
+        else:
+            show.listed(exclusion_list.put_in_force(node.settings, args.list, args.reason))
+            show.many_taken(exclusion_list.purge(node.store, node.frontier, node.settings), "excluded")
+            show.many_taken(exclusion_list.bring_back(node.store, node.frontier, node.settings), "included")
     return ExitCode.OK
 
 
 def _include(args: argparse.Namespace) -> int:
-    from node.work import operate, show
+    from node.work import excluding, exclusion_list, show
 
+    if bool(args.names) == args.list:
+        raise InputError("name domains, or give --list")
     with _opened(args) as node:
-        taken = operate.include(node.store, node.frontier, node.settings, args.names)
-    show.taken(taken, "included")
+        if args.list:
+            exclusion_list.lift(node.settings)
+            show.many_taken(exclusion_list.bring_back(node.store, node.frontier, node.settings), "included")
+        else:
+            taken, still = excluding.include(node.store, node.frontier, node.settings, args.names)
+            show.taken(taken, "included")
+            show.still_excluded(still)
     return ExitCode.OK
 
 
@@ -327,7 +352,8 @@ def _inspect(args: argparse.Namespace) -> int:
     from node.work import domains, show
 
     with _opened(args) as node:
-        show.inspection(domains.inspect(node.store, node.frontier, args.name), as_json=args.json)
+        found = domains.inspect(node.store, node.frontier, node.settings.data, args.name)
+    show.inspection(found, as_json=args.json)
     return ExitCode.OK
 
 

@@ -29,7 +29,8 @@ sitemaps:{domain}    string  sitemap files visited; only where there are any
 spool                stream  pointers to pages not parsed yet; at most ``spool_max``
 dead                 stream  pages given up by the parsers; trimmed to ``DEAD_MAX``
 excluded             set     hosts and domains that are not to be visited
-excluded:version     string  goes up with every change of ``excluded``
+included             set     what is visited though it is under an excluded name, or on the list
+excluded:version     string  goes up with every change of ``excluded`` or ``included``
 scope                set     domains of the seeds, for scope ``seeds``
 scope:version        string  goes up with every change of ``scope``
 archive              hash    WARC file -> durable offset; one field per file
@@ -53,6 +54,7 @@ PROCS = "procs"
 SPOOL = "spool"
 DEAD = "dead"
 EXCLUDED = "excluded"
+INCLUDED = "included"
 EXCLUDED_VERSION = "excluded:version"
 ARCHIVE = "archive"
 GATEWAY = "gateway"

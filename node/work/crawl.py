@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from node.store import index, keys
 from node.store.connection import LOST
 from node.store.frontier import Frontier
 from node.store.snapshot import Snapshot
-from node.work import seed, summary
+from node.work import exclusion_list, seed, summary
 from node.work.identity import signer_of, user_agent
 from node.work.local import TICK_S, LocalNode, data_lock
 from node.work.progress import WORDS, Progress, show_summary
@@ -48,6 +48,7 @@ class Plan:
     parsers: int | None
     idle_s: float | None
     settings_file: Path | None = None
+    exclude_list: Path | None = None
 
 
 def default_split(cores: int) -> tuple[int, int]:
@@ -184,6 +185,7 @@ class _Crawl:
         if begun.how != "first":
             asyncio.run(take_over_absent(self.settings, self.node.fetchers))
         self.node.tell(pages=self.settings.crawl.pages)
+        self._exclude()
         self.node.start_children()
         self._sow()
         reason = self._until_the_end()
@@ -204,6 +206,28 @@ class _Crawl:
         if not self.settings.tls.verify:
             say("certificates are not verified")
 
+    # -- who is not visited
+
+    def _exclude(self) -> None:
+        """Put the list of excluded names in force before anything is fetched."""
+        if self.plan.exclude_list is None:
+            return
+        self.progress.note = "reading the excluded names"
+        report = exclusion_list.put_in_force(self.settings, self.plan.exclude_list, "given to crawl")
+        self._say_junk(report.junk, report.junk_lines)
+        self.progress.say(f"{report.names:,} hosts and domains are excluded by {self.plan.exclude_list}")
+        if not report.unchanged:
+            for change in (exclusion_list.purge, exclusion_list.bring_back):
+                for _ in change(self.node.store, self.frontier, self.settings):
+                    self._look_if_due()
+        self.progress.note = ""
+
+    def _say_junk(self, shown: Sequence[Junk], count: int) -> None:
+        for junk in shown:
+            self.progress.say(f"{junk.where}, line {junk.line}: {junk.why}; passed over")
+        if count > len(shown):
+            self.progress.say(f"... and {count - len(shown):,} more lines that can't be used")
+
     # -- seeds
 
     def _sow(self) -> None:
@@ -215,11 +239,7 @@ class _Crawl:
             self._until_interrupted(_seeds(self.plan)),
             on_batch=self._look_if_due,
         )
-        for junk in report.junk:
-            self.progress.say(f"{junk.where}, line {junk.line}: {junk.why}; passed over")
-        more = report.junk_lines - len(report.junk)
-        if more > 0:
-            self.progress.say(f"... and {more:,} more lines that can't be used")
+        self._say_junk(report.junk, report.junk_lines)
         for why, count in report.refused.items():
             self.progress.say(f"{count:,} seeds are not for us: {why}")
         if not report.seeds and (self.plan.urls or self.plan.lists):

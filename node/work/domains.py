@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from node.errors import InputError
 from node.rules.domain import registrable
@@ -12,7 +13,7 @@ from node.rules.entry import unpack
 from node.rules.health import Health
 from node.rules.pace import Limits
 from node.rules.shard import lane_of
-from node.store import domain_record, keys, robots_cache
+from node.store import domain_record, exclusions, keys, robots_cache
 from node.store.closeup import health_of
 from node.store.connection import Store
 from node.store.frontier import Frontier
@@ -101,18 +102,18 @@ class Inspection:
     robots: dict[str, str]
 
 
-def inspect(store: Store, frontier: Frontier, name: str) -> Inspection:
-    """What the frontier holds and knows of a domain. Raises ``InputError`` where it knows nothing."""
+def inspect(store: Store, frontier: Frontier, data: Path, name: str) -> Inspection:
+    """What the frontier holds and knows of a domain; ``data``: the node's folder. Raises ``InputError`` where
+    it knows nothing."""
     domain = registrable(host_of(name))
     lane = lane_of(domain)
     now = store.now_ms()
     levels = range(keys.LEVELS)
-    packed, owner, member, origins, *queues = store.calls(
+    packed, owner, origins, *queues = store.calls(
         [],
         extra=[
             ("GET", keys.domain(domain)),
             ("HGET", keys.LANES, str(lane)),
-            ("SISMEMBER", keys.EXCLUDED, domain),
             ("HGETALL", keys.robots(domain)),
             *(("LLEN", keys.queue(level, domain)) for level in levels),
             *(("LRANGE", keys.queue(level, domain), "0", "4") for level in levels),
@@ -126,7 +127,7 @@ def inspect(store: Store, frontier: Frontier, name: str) -> Inspection:
         _state(domain, packed, frontier.base_delay_ms, now),
         lane,
         served_by=f"fetcher {owner.decode().partition('.')[0]}" if owner else "nobody",
-        excluded=bool(member),
+        excluded=exclusions.in_force(store, data).covers(domain),
         per_level={level: int(n) for level, n in zip(levels, lengths, strict=True) if n},
         next_urls=[unpack(entry.decode()).url for head in heads for entry in head][:10],
         robots={origin.decode(): _robots_words(value, now) for origin, value in sorted(origins.items())},

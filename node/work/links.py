@@ -82,12 +82,17 @@ class Offering:
         )
 
     def take_lists(self, lists: Mapping[str, Iterable[bytes]]) -> None:
-        """Take over what changed of the operator's lists, by their keys."""
-        if not lists:
+        """Take over what changed of the operator's lists: of those in Redis, by their keys, and of that on
+        the disk. Raises ``InputError`` where that can't be read.
+        """
+        listed = self._exclusions.look(self._settings.data)
+        if not (lists or listed):
             return
         scope = None
         if keys.EXCLUDED in lists:
-            self._exclusions.replace(name.decode() for name in lists[keys.EXCLUDED])
+            names, included = lists[keys.EXCLUDED], lists.get(keys.INCLUDED, ())
+            self._exclusions.replace((n.decode() for n in names), (n.decode() for n in included))
+        if listed or keys.EXCLUDED in lists:
             self.known.clear()  # what an include brings back may be linked again
         if keys.SCOPE in lists and self._settings.crawl.scope == "seeds":
             scope = scope_of(self._settings, (name.decode() for name in lists[keys.SCOPE]))

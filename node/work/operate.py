@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,7 +71,7 @@ class Taken:
     file: Path | None
 
 
-def _domains_under(store: Store, name: str) -> Iterator[str]:
+def domains_under(store: Store, name: str) -> Iterator[str]:
     """Registrable domains whose URLs ``name`` covers; all of them where it is a public suffix."""
     if registrable("probe." + name) == registrable(name):
         yield registrable(name)
@@ -91,7 +91,8 @@ def all_domains(store: Store) -> Iterator[str]:
             return
 
 
-def _taken_file(settings: Settings, domain: str, reason: str) -> Path:
+def taken_file(settings: Settings, domain: str, reason: str) -> Path:
+    """Where the URLs of a domain stand that were taken out for a reason."""
     return settings.data / TAKEN / f"{domain}.{reason}.txt"
 
 
@@ -111,17 +112,18 @@ def take_out(
     shown = store.call(frontier.trim(store.now_ms(), domain, lane, keep, host=host))
     if not shown or dry_run:
         return Taken(domain, len(shown), None)
-    path = _taken_file(settings, domain, reason)
+    path = taken_file(settings, domain, reason)
     written = set(shown)
-    _append(path, shown)
+    append(path, shown)
     taken = store.call(frontier.trim(store.now_ms(), domain, lane, keep, host=host, reason=reason))
     late = [entry for entry in taken if entry not in written]
     if late:
-        _append(path, late)
+        append(path, late)
     return Taken(domain, len(taken), path)
 
 
-def _append(path: Path, entries: Iterable[str]) -> None:
+def append(path: Path, entries: Iterable[str]) -> None:
+    """Add lines to a file. Raises ``DiskError``."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as out:
@@ -130,48 +132,23 @@ def _append(path: Path, entries: Iterable[str]) -> None:
         raise DiskError(f"{path} can't be written: {error.strerror}; nothing was taken out") from None
 
 
-def exclude(
-    store: Store, frontier: Frontier, settings: Settings, names: Iterable[str], reason: str
-) -> list[Taken]:
-    """Never visit these hosts or domains, nor anything under them, from two seconds on."""
-    hosts = [host_of(name) for name in names]
-    store.calls([], extra=[("SADD", keys.EXCLUDED, *hosts), ("INCR", keys.EXCLUDED_VERSION)])
-    line = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "exclude": hosts, "reason": reason}
-    _append(settings.data / TAKEN / "audit.jsonl", [msgspec.json.encode(line).decode()])
-    out = []
-    for name in hosts:
-        for domain in _domains_under(store, name):
-            host = "" if domain == name or domain.endswith("." + name) else name
-            out.append(take_out(store, frontier, settings, domain, keep=0, host=host, reason="excluded"))
-    return out
-
-
-def include(store: Store, frontier: Frontier, settings: Settings, names: Iterable[str]) -> list[Taken]:
-    """Lift exclusions and bring back what ``exclude`` and ``trim`` took out of these domains."""
-    hosts = [host_of(name) for name in names]
-    store.calls([], extra=[("SREM", keys.EXCLUDED, *hosts), ("INCR", keys.EXCLUDED_VERSION)])
-    line = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "include": hosts}
-    _append(settings.data / TAKEN / "audit.jsonl", [msgspec.json.encode(line).decode()])
-    out = []
-    for name in hosts:
-        for domain in _domains_under(store, name):
-            for reason in ("excluded", "trimmed"):
-                out.append(_bring_back(store, frontier, settings, domain, name, reason))
-    return [taken for taken in out if taken.urls]
-
-
-def _bring_back(
-    store: Store, frontier: Frontier, settings: Settings, domain: str, name: str, reason: str
+def bring_back(
+    store: Store,
+    frontier: Frontier,
+    settings: Settings,
+    domain: str,
+    reason: str,
+    wanted: Callable[[str], bool],
 ) -> Taken:
-    path = _taken_file(settings, domain, reason)
+    """Offer what was taken out of a domain for a reason, where its host is ``wanted``; the rest stays."""
+    path = taken_file(settings, domain, reason)
     if not path.exists():
         return Taken(domain, 0, None)
     entries = list(dict.fromkeys(path.read_text(encoding="utf-8").splitlines()))
     back: list[str] = []
     stay: list[str] = []
     for entry in entries:
-        host = urls.host(unpack(entry).url)
-        (back if host == name or host.endswith("." + name) else stay).append(entry)
+        (back if wanted(urls.host(unpack(entry).url)) else stay).append(entry)
     count = 0
     for start in range(0, len(back), BATCH):
         group = Group(domain, lane_of(domain), store.now_ms())
@@ -179,8 +156,14 @@ def _bring_back(
             group.entries.append(entry)
             group.slots += frontier.slots(dedup_key(unpack(entry).url))
         count += store.call(frontier.offer(store.now_ms(), [group], returning=reason)).admitted
-    if stay:
+    if stay and back:
         path.write_text("".join(entry + "\n" for entry in stay), encoding="utf-8")
-    else:
+    elif not stay:
         path.unlink()
     return Taken(domain, count, path)
+
+
+def audit(settings: Settings, **what: object) -> None:
+    """Note in the audit file what an operator did, and when. Raises ``DiskError``."""
+    line = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())} | what
+    append(settings.data / TAKEN / "audit.jsonl", [msgspec.json.encode(line).decode()])

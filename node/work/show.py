@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
+from node.rules.seeds import Junk
 from node.store import check as checking
 from node.store.connection import Store
 from node.work import printing
 from node.work.domains import DomainState, Inspection
+from node.work.exclusion_list import ListReport
 from node.work.operate import Taken
 from node.work.seed import SeedReport
 
 
 def seeds(report: SeedReport) -> None:
     """What became of seed lists; lines that can't be used go to stderr with their numbers."""
-    for junk in report.junk:
-        sys.stderr.write(f"{junk.where}, line {junk.line}: {junk.why}; passed over\n")
-    if report.junk_lines > len(report.junk):
-        sys.stderr.write(f"... and {report.junk_lines - len(report.junk):,} more lines\n")
+    junk_lines(report.junk, report.junk_lines)
     rows = [("seeds", f"{report.seeds:,}"), ("new", f"{report.admitted:,}"), ("known", f"{report.known:,}")]
     rows += [(why, f"{count:,}") for why, count in sorted(report.refused.items())]
     printing.pairs(rows)
+
+
+def junk_lines(shown: Sequence[Junk], count: int) -> None:
+    """The first lines of lists that can't be used, and how many more there are."""
+    for junk in shown:
+        sys.stderr.write(f"{junk.where}, line {junk.line}: {junk.why}; passed over\n")
+    if count > len(shown):
+        sys.stderr.write(f"... and {count - len(shown):,} more lines\n")
 
 
 def check(store: Store, *, as_json: bool) -> bool:
@@ -49,21 +56,42 @@ def taken(results: Iterable[Taken], verb: str) -> None:
         sys.stdout.write(f"{each.domain}: {each.urls:,} URLs {verb}{where}\n")
 
 
-TRIMMED_SHOWN = 20
+DOMAINS_SHOWN = 20
 
 
 def trimmed(results: Iterable[Taken], *, dry_run: bool) -> None:
-    """What trim took, as it goes: a line for each of the first domains, and a sum."""
-    verb = "would be trimmed" if dry_run else "trimmed"
+    """What trim took, as it goes."""
+    many_taken(results, "would be trimmed" if dry_run else "trimmed")
+
+
+def many_taken(results: Iterable[Taken], verb: str) -> None:
+    """What was done to many domains, as it goes: a line for each of the first, and a sum."""
     domains = urls = 0
     for each in results:
         domains += 1
         urls += each.urls
-        if domains <= TRIMMED_SHOWN:
+        if domains <= DOMAINS_SHOWN:
             taken([each], verb)
-    if domains > TRIMMED_SHOWN:
-        sys.stdout.write(f"... and {domains - TRIMMED_SHOWN:,} more domains\n")
+    if domains > DOMAINS_SHOWN:
+        sys.stdout.write(f"... and {domains - DOMAINS_SHOWN:,} more domains\n")
     sys.stdout.write(f"{urls:,} URLs of {domains:,} domains {verb}\n")
+
+
+def listed(report: ListReport) -> None:
+    """What a list of excluded names came to; lines that can't be used go to stderr with their numbers."""
+    junk_lines(report.junk, report.junk_lines)
+    words = "the same as before" if report.unchanged else f"{report.before:,} before"
+    sys.stdout.write(f"the list names {report.names:,} hosts and domains ({words})\n")
+    if report.junk_lines:
+        sys.stdout.write(f"{report.junk_lines:,} lines of it can't be used\n")
+
+
+def still_excluded(names: Sequence[str]) -> None:
+    """Names under what was included that stay excluded, each by itself."""
+    if names:
+        shown = ", ".join(names[:DOMAINS_SHOWN])
+        more = f" and {len(names) - DOMAINS_SHOWN:,} more" if len(names) > DOMAINS_SHOWN else ""
+        sys.stdout.write(f"still excluded, each by its own name: {shown}{more}\n")
 
 
 def _state_row(state: DomainState) -> list[str]:

@@ -94,9 +94,10 @@ async def test_a_page_that_comes_again_is_a_duplicate(crawl: Any, tmp_path: Path
         )
     assert (int(spooled), int(counted)) == (2, 2)
     assert log[again].detail == f"the same as {first}"
-    assert log[first].position is not None
-    assert log[again].position is not None
-    assert log[again].position.digest == log[first].position.digest
+    at_first, at_again = log[first].position, log[again].position
+    assert at_first is not None
+    assert at_again is not None
+    assert at_first.digest == at_again.digest
     (path,) = (tmp_path / "warc").glob("*.warc.gz")
     verdict = verify(path)
     assert (verdict.ok, verdict.responses, verdict.revisits) == (True, 2, 2)
