@@ -18,7 +18,7 @@ from tests.web.running import MiniWeb
 from tests.web.shape import domain_name
 from tests.whole.crawl import PATIENCE_S, Crawl, until
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 VERBS = (
     "exclude-domain",
