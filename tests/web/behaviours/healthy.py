@@ -38,6 +38,8 @@ async def moody(x: Exchange) -> None:
         await x.answer(200, b"as you wish\n", kind="text/plain")
         return
     match x.memory.get("mood", "healthy"):
+        case "busy":
+            await _endless_site(x)
         case "limiting":
             x.header("Retry-After", "1")
             await x.answer(429, small_page("Too many requests"))
@@ -52,6 +54,13 @@ async def moody(x: Exchange) -> None:
             await asyncio.Event().wait()
         case _:
             await small_site(x)
+
+
+async def _endless_site(x: Exchange) -> None:
+    steps = x.request.steps
+    number = int(steps[1]) if len(steps) == 2 and steps[0] == "page" and steps[1].isdigit() else 0
+    links = tuple(f"/page/{number + step}" for step in range(1, PAGES))
+    await x.answer_compressed(200, small_page(f"{x.request.host} {number}", links))
 
 
 async def only(x: Exchange) -> None:
