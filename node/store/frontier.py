@@ -270,7 +270,6 @@ class Frontier:
 
         return Verb("trim", (now_ms, domain, lane, self.base_delay_ms, keep, host, reason), decode)
 
-
     def shed(self, now_ms: int, lane: int, start: int, *, domains: int, urls: int, level: int) -> Verb[Shed]:
         """Drop up to ``urls`` URLs of ``level`` and worse, of up to ``domains`` domains of a lane that are
         ready, beginning with the one at ``start``."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from node.rules.admit import LEVELS
+from node.rules.priority import LEVELS
 from node.rules.shed import (
     BETTER,
     NOTHING,

@@ -28,7 +28,8 @@ class MiniWeb:
 
     ``folder`` receives seed files, the access log and, unless ``tls_dir`` names a shared folder,
     the certificates. ``inside`` is a command that runs another (``ip netns exec NAME``), for a web that
-    is not on loopback but at ``address``. Raises ``RuntimeError`` with what the process said where it doesn't start.
+    is not on loopback but at ``address``. Raises ``RuntimeError`` with what the process said where it
+    doesn't start.
     """
 
     def __init__(

@@ -85,7 +85,8 @@ _HEALTHY = (
        "stores its pages"),
     _B("moody.test", healthy.moody,
        "A small site until a request for /-/mood/NAME changes that: healthy, busy (pages without end), "
-       "limiting (429, Retry-After 1), unavailable (503), slow (2 s), giant (2 MB pages), silent (no answer).",
+       "limiting (429, Retry-After 1), unavailable (503), slow (2 s), giant (2 MB pages), "
+       "silent (no answer).",
        "slows down with it, and comes back"),
     _B("manylinks.test", documents.big, "One page with 5,000 links.",
        "admits as many as its limit, counts the rest"),
