@@ -73,6 +73,5 @@ def test_a_crowd_of_slow_sites_does_not_stop_the_fast_ones(make_world: MakeWorld
     world = make_world(delay_s=1.0, max_urls_per_domain=100)
     done = finished_ms(world, slow | fast, 100, 400_000)
     assert fast.keys() <= done.keys()
-    assert max(done[name] for name in fast) <= 5 * 3 * 10_000 * 1.5, (
-        "five turns, each after three rounds of slow ones"
-    )
+    # Five turns, each after three rounds of slow ones; which lane comes first is not quite even.
+    assert max(done[name] for name in fast) <= 2 * 5 * 3 * 10_000
