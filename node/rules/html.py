@@ -160,7 +160,7 @@ class _Page:
 
 _REFRESH = re.compile(
     r"[\t\n\f\r ]*+(?=[0-9.])[0-9.]*+(?=[;,\t\n\f\r ])[\t\n\f\r ]*+[;,]?+[\t\n\f\r ]*+"
-    r"(?:url[\t\n\f\r ]*+=[\t\n\f\r ]*+)?+(.*)",
+    r"(?:url[\t\n\f\r ]*+=[\t\n\f\r ]*+)?(.*)",  # a possessive group is wrong in Python before 3.11.5
     re.IGNORECASE | re.DOTALL,
 )
 

@@ -102,7 +102,7 @@ def test_each_stage_is_named_when_it_sets_the_pace(tmp_path: Path, tls_dir: Path
     is named while it lasts, and a better split of the processes where there is one.
     """
     with MiniWeb(
-        tmp_path / "web", domains=40, pages_per_domain=150, mean_bytes=2_000, tls_dir=tls_dir
+        tmp_path / "web", domains=200, pages_per_domain=300, mean_bytes=2_000, tls_dir=tls_dir
     ) as web:
         crawl = Crawl(
             tmp_path / "out",

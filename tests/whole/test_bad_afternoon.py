@@ -19,7 +19,7 @@ from tests.whole.crawl import until
 pytestmark = [pytest.mark.whole, pytest.mark.alone, pytest.mark.timeout(600)]
 
 MB = 1_000_000
-MEMORY_MB = 6
+MEMORY_MB, BESIDE_MB = 6, 4
 
 
 def check_bounds(day: Afternoon) -> None:
@@ -115,7 +115,8 @@ def test_the_same_with_too_little_memory_and_a_disk_that_fills(tmp_path: Path, t
             dropped = day.looks[-1].counts.dropped
             assert dropped.get("shed", 0) + dropped.get("memory", 0) > 0, dropped
             used = [int(look.counts.redis["used_memory"]) for look in day.looks]
-            assert max(used) <= 1.1 * MEMORY_MB * 1024 * 1024
+            # what takes URLs out of the frontier always has room, and Redis its buffers
+            assert max(used) <= (MEMORY_MB + BESIDE_MB) * 1024 * 1024
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
 

@@ -70,7 +70,7 @@ def test_a_disk_that_fills_and_is_freed(small_disk: Path, web: MiniWeb) -> None:
         until(lambda: crawl.out.is_dir() and len(stored_lines(crawl)) > 20, "the crawl runs", every_s=0.1)
 
         def waiting() -> str:
-            return str(crawl.status()["processes"]["fetcher.1"]["waiting"])
+            return str(crawl.status()["processes"]["fetcher.1"].get("waiting", ""))
 
         room = os.statvfs(small_disk)
         fillers[0].write_bytes(bytes(room.f_bavail * room.f_frsize - 29 * MB))
