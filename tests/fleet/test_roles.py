@@ -51,14 +51,14 @@ class Story:
         hosts = {box.name: {"ansible_host": box.address} for box in fleet}
         self.inventory.write_text(json.dumps({"nodes": {"vars": told, "hosts": hosts}}))
 
-    def play(self, *words: str, **variables: Any) -> tuple[dict[str, int], str]:
-        """Run site.yml; Ansible's count of what was done, and all it said."""
+    def play(self, *words: str, playbook: str = "site.yml", **variables: Any) -> tuple[dict[str, int], str]:
+        """Run a playbook; Ansible's count of what was done, and all it said."""
         program = Path(sys.executable).with_name("ansible-playbook")
         done = subprocess.run(
             inside(
                 self.fleet.control,
                 program,
-                REPO / "ansible" / "site.yml",
+                REPO / "ansible" / playbook,
                 "--inventory",
                 self.inventory,
                 "--extra-vars",
@@ -220,10 +220,23 @@ def test_a_shard_stays_what_it_is(story: Story) -> None:
     other.write_text("four.test\n")
     story.refuses('Here lives node 0 of 1 of the crawl "crawl"', milliarde_domain_list=str(other))
     story.refuses("the inventory would make it node 0 of 2", milliarde_nodes=2)
-    # the target is down before what it wants has ended
-    story.box.ssh("systemctl stop milliarde.target 'milliarde-*.service'; umount -l /srv/milliarde")
+    story.box.ssh("systemctl stop srv-milliarde.mount")  # and all that wants it
+    assert workers(story.box) == {}
     story.refuses("lived here, and its data are gone")
-    story.box.ssh("mount /srv/milliarde 2>/dev/null || systemctl start srv-milliarde.mount")
+    story.box.ssh("systemctl start srv-milliarde.mount")
     counts, said = story.play()
     assert counts["failed"] == 0, said
     assert set(workers(story.box)) == {"fetcher@1", "parser@1"}
+
+
+def test_a_node_that_is_taken_down_is_down(story: Story) -> None:
+    """Refused while files are there that nobody collected; then all has ended, also for the next start."""
+    story.box.ssh("install -D /dev/null /srv/milliarde/warc/left.warc.gz")
+    counts, said = story.play(playbook="down.yml")
+    assert counts["failed"] == 1
+    assert "were not collected" in said
+    assert set(workers(story.box)) == {"fetcher@1", "parser@1"}
+    counts, said = story.play(playbook="down.yml", milliarde_down_uncollected=True)
+    assert counts["failed"] == 0, said
+    assert story.box.ssh("pgrep -u milliarde", check=False).stdout == ""
+    assert story.box.ssh("systemctl is-enabled milliarde.target", check=False).stdout.strip() == "disabled"
