@@ -36,10 +36,12 @@ class Unit:
         return self.name.partition(".")[0].partition("@")[0].removeprefix("milliarde-")
 
     def deployed(self) -> str:
-        """What it was started with; empty where it has just ended."""
+        """What it was started with; empty where it has just ended, or is only just starting."""
         try:
             environment = Path(f"/proc/{self.pid}/environ").read_bytes().split(b"\0")
         except OSError:
+            return ""
+        if not any(environment):
             return ""
         prefix = b"MILLIARDE_DEPLOYED="
         return next((each[len(prefix) :].decode() for each in environment if each.startswith(prefix)), "none")
