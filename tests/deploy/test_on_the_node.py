@@ -81,9 +81,11 @@ def test_starts_wait_longer_each_time_where_systemd_can() -> None:
 def test_a_process_tells_what_it_was_started_with() -> None:
     """By its environment: also where the drop-in says something else by now."""
     environment = {**os.environ, "MILLIARDE_DEPLOYED": "1.0-abc"}
-    with subprocess.Popen(
-        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, env=environment
-    ) as process:
+    words = [sys.executable, "-c", "print(flush=True); input()"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, env=environment) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # it has started
         assert converge.Unit("x", "active", process.pid).deployed() == "1.0-abc"
         assert process.stdin is not None
         process.stdin.write(b"\n")
