@@ -167,6 +167,10 @@ class Line:
         self._probe_wait_s = min(PROBE_MOST_S, 2 * self._probe_wait_s)
         return True
 
+    def next_probe_in_s(self, now_s: float) -> float:
+        """While it is down: how long until the next probe, 0 where it is due."""
+        return max(0.0, self._next_probe_s - now_s) if self.down else 0.0
+
     # -- how it is judged
 
     def _is_long_enough(self) -> bool:

@@ -93,11 +93,11 @@ class Endings:
         fetched.said, fetched.detail = said, against.text
         return True
 
-    def not_sent(self, url: str, pause_ms: int = 0) -> Settlement:
+    def not_sent(self, url: str) -> Settlement:
         if self.shared.exclusions.covers(urls.host(url)):
             self.shared.recorder.note(self.lease, url, Outcome.EXCLUDED)
             return self.settle(Kind.DROP, Outcome.EXCLUDED, Signal.NONE)
-        return self.settle(Kind.BACK, Outcome.NOT_SENT, Signal.NONE, pause_ms=pause_ms)
+        return self.settle(Kind.BACK, Outcome.NOT_SENT, Signal.NONE)
 
     def ended(self, url: str, fetched: Fetched, outcome: Outcome) -> Settlement:
         if outcome is Outcome.PAGE and self.lease.entry.sitemap:
@@ -108,7 +108,7 @@ class Endings:
         if row.back:
             if outcome in LINE:
                 self.shared.recorder.record(self.lease, url, fetched, outcome)
-            return self.settle(Kind.BACK, outcome, Signal.NONE, pause_ms=round(1000 * fetched.back_in_s))
+            return self.settle(Kind.BACK, outcome, Signal.NONE)
         # a page cut off by the deadline is kept, and says about its site what a timeout says
         signal = Signal.THROTTLE if fetched.truncated == "time" else row.signal
         if self.shared.settings.gateway.mode == "off" and self.shared.on_time():

@@ -65,8 +65,6 @@ class Fetched:
     request: bytes
     speaker: Speaker = Speaker.TARGET
     """Who answered, or failed to."""
-    back_in_s: float = 0.0
-    """Where the URL goes back: its domain is not asked again before."""
     said: Said = ()
     """What is known to be said about the use of the page; whoever visits finds out."""
 

@@ -11,6 +11,7 @@ still answer while the resolver is down.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 import time
@@ -20,7 +21,7 @@ from collections.abc import Callable
 from node.rules import request
 from node.rules import url as urls
 from node.rules.domain import registrable
-from node.rules.line import PROBE_MOST_S, PROBES, Judgement, Line, network_of
+from node.rules.line import PROBES, Judgement, Line, network_of
 from node.rules.outcome import TABLE, Outcome
 from node.rules.pressure import Reason
 from node.store.tally import Tally
@@ -29,6 +30,8 @@ from node.work.http import Client, Fetched
 
 NETWORKS = 3
 """Networks that must fail together before it is the link and no hoster."""
+PROBE_LEASED_S = 1.0
+"""It takes no longer than this until a probe that is due has its visits."""
 LOOK_AGAIN_S = 1.0
 """Held back, a failure is looked at again as soon as somebody answers, and this often."""
 
@@ -60,6 +63,7 @@ class LineWatch:
         self._was_down = False
         self._under_way = 0
         self._held: deque[tuple[float, asyncio.Future[None]]] = deque()
+        self._up = asyncio.Event()
 
     # -- what a fetcher asks
 
@@ -77,7 +81,11 @@ class LineWatch:
         accept: Accept | None = None,
         cookies: str | None = None,
     ) -> Fetched:
-        """See ``Client.fetch``. A failure may be held back for ``HOLD_S`` beyond the deadline."""
+        """See ``Client.fetch``. A failure may be held back for ``HOLD_S`` beyond the deadline.
+
+        A probe that failed too waits until the line is up or the next probe is out: so that one goes to
+        other domains, and this one is as free as all others the moment the line is back.
+        """
         began_s, is_probe = self._clock(), self.down
         host = urls.host(url)
         asks = self._asks_dns(url, host)
@@ -92,7 +100,9 @@ class LineWatch:
             if fetched.truncated == "time":
                 instead = Outcome.LINE_LOST
             if instead is not None and await self._is_ours(fetched.outcome, began_s, ended_s):
-                self._spare(fetched, instead, is_probe=is_probe)
+                self._spare(fetched, instead)
+                if is_probe:
+                    await self._sit_out()
             return fetched
         finally:
             self._under_way -= 1
@@ -189,18 +199,25 @@ class LineWatch:
             return
         self._was_down = self.down
         if self.down:
+            self._up.clear()
             self._tally.add("line_outages")
             what = "link" if self.link.down else "resolver"
             _log.warning("our own %s seems to be down: fetching pauses, no site is charged", what)
         else:
+            self._up.set()
             self._client.resolver.forget_failures()
             _log.warning("our own line is up again")
 
-    def _spare(self, fetched: Fetched, instead: Outcome, *, is_probe: bool) -> None:
+    async def _sit_out(self) -> None:
+        if self.down:
+            now_s = self._clock()
+            next_in_s = max(line.next_probe_in_s(now_s) for line in (self.link, self.resolver))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._up.wait(), next_in_s + PROBE_LEASED_S)
+
+    def _spare(self, fetched: Fetched, instead: Outcome) -> None:
         fetched.detail = f"{fetched.outcome}: {fetched.detail}" if fetched.detail else fetched.outcome
         fetched.outcome = instead
-        if is_probe:  # the next probe is to go elsewhere
-            fetched.back_in_s = PROBE_MOST_S
         self._tally.add("line_spared")
 
 

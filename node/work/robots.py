@@ -141,12 +141,7 @@ class Robots:
             if row.back:  # it never came to asking, which says nothing of the site
                 if fetched.outcome in LINE:
                     self._on_request(url, fetched)
-                return Asked(
-                    None,
-                    requests=requests + row.sent,
-                    pause_ms=round(1000 * fetched.back_in_s),
-                    cut_short=True,
-                )
+                return Asked(None, requests=requests + row.sent, cut_short=True)
             requests += 1
             self._on_request(url, fetched)
             if fetched.status not in REDIRECT_STATUSES:

@@ -175,7 +175,7 @@ class _Visit(Endings):
         if asked.no_room:
             return self.settle(Kind.DROP, "origin_cap", Signal.NONE)
         if asked.cut_short:
-            return self.not_sent(url, asked.pause_ms)
+            return self.not_sent(url)
         if asked.outcome is Outcome.PRIVATE_ADDRESS:
             self.shared.recorder.note(self.lease, url, asked.outcome)
             return self.settle(Kind.DONE, asked.outcome, Signal.NONE)

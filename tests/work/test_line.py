@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from node.rules.line import HOLD_S
+from node.rules.line import HOLD_S, PROBE_MOST_S
 from node.rules.outcome import Outcome
 from node.rules.pressure import Reason
 from node.store.frontier import Kind
@@ -122,3 +122,21 @@ async def test_a_stop_ends_what_is_held_back(made: Rig) -> None:
     with pytest.raises(asyncio.CancelledError):
         await failing
     assert watch_of(made)._under_way == 0
+
+
+async def test_a_probe_that_failed_waits_until_the_line_is_up(
+    made: Rig, web: MiniWeb, cables: Cables
+) -> None:
+    """So the next probe goes to other domains, and those that failed are free again the moment it is up."""
+    pages = list(sites(web).values())
+    cables.cut()
+    await asyncio.gather(*(fetch(made, url) for url in pages))
+    assert watch_of(made).down
+    failing = asyncio.create_task(fetch(made, pages[0]))
+    done, _ = await asyncio.wait([failing], timeout=0.2)
+    assert not done
+    cables.mend()
+    for url in pages[1:4]:
+        assert (await fetch(made, url)).status
+    assert not watch_of(made).down
+    assert (await asyncio.wait_for(failing, PROBE_MOST_S / 2)).outcome is Outcome.LINE_DOWN
