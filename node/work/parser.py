@@ -30,6 +30,7 @@ from node.work import process
 from node.work.links import Offering
 from node.work.page import PageReader
 from node.work.process import StopFlag
+from node.work.stopwatch import Stopwatch
 
 BLOCK_MS = 250
 BEAT_S = 1.0
@@ -60,6 +61,7 @@ class Parser:
         self._busy_s = 0.0
         self._commands_booked = 0
         self._up_booked = time.monotonic()
+        self._watch = Stopwatch()
 
     # -- life
 
@@ -165,9 +167,9 @@ class Parser:
                 self._work(pages, redelivered=True)
                 return []
             self._own_first = False
-        begun = time.monotonic()
+        self._watch.start()
         (answer,) = self.store.calls([], extra=[spool.read_new(self.consumer, most, BLOCK_MS)])
-        took_s = time.monotonic() - begun
+        took_s = self._watch.seconds()
         idle_s = min(took_s, BLOCK_MS / 1000)  # what is longer was not for want of pages
         self._waited("no_pages", idle_s)
         self._waited("store", took_s - idle_s)
@@ -233,7 +235,7 @@ class Parser:
         """Offer, and acknowledge ``pages``. False: refused for want of memory; they are parsed again."""
         ids = [page.id for page in pages]
         verb = self.frontier.offer(self.store.now_ms(), groups.values(), ids)
-        begun = time.monotonic()
+        self._watch.start()
         try:
             offered = self.store.call(verb)
         except ResponseError as error:
@@ -248,7 +250,7 @@ class Parser:
         except LOST:
             self.offering.forget()
             raise
-        self._waited("store", time.monotonic() - begun)
+        self._waited("store", self._watch.seconds())
         self.offering.learn(offered, self.store.now_ms())
         self.tally.add("pages_parsed", offered.acknowledged)
         self.tally.add("links:admitted", offered.admitted)
