@@ -155,9 +155,7 @@ class Snapshot:
     @property
     def robots_unavailable(self) -> dict[str, int]:
         """Why robots.txt could not be had -> URLs that were put off for that."""
-        prefix = "robots_unavailable:"
-        found = {name[len(prefix) :]: n for name, n in self.tally.items() if name.startswith(prefix)}
-        return dict(sorted(found.items()))
+        return self._tallied("robots_unavailable:")
 
     @property
     def open_urls(self) -> int:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-import msgspec
-
-from node import settings as settings_of
-from node.errors import DiskError, InputError, MilliardeError, StoreError
+from node.errors import InputError, MilliardeError, StoreError
 from node.rules.pressure import HOLDING
 from node.rules.seeds import Junk, Seed
 from node.settings import Settings
@@ -23,85 +17,12 @@ from node.store.connection import LOST
 from node.store.frontier import Frontier
 from node.store.snapshot import Snapshot
 from node.work import exclusion_list, seed, summary
+from node.work.crawl_plan import CONFIG, Plan, default_split, make_folders, settings_for, write_config
 from node.work.identity import signer_of, user_agent
 from node.work.local import TICK_S, LocalNode, data_lock
 from node.work.progress import WORDS, Progress, show_summary
 from node.work.recovery import take_over_absent
-from node.work.redis_server import socket_path
-from node.work.summary import human_bytes
 from node.work.watch import port_is_free
-
-FLEET_FETCHERS, FLEET_PARSERS = 9, 6
-"""The fleet's split of 16 cores, whose ratio smaller machines follow."""
-CONFIG = "node.toml"
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What the command line asks for. ``changes``: ("section.key", value) over the defaults."""
-
-    out: Path
-    urls: tuple[str, ...]
-    lists: tuple[Path, ...]
-    changes: tuple[tuple[str, object], ...]
-    fetchers: int | None
-    parsers: int | None
-    idle_s: float | None
-    settings_file: Path | None = None
-    exclude_list: Path | None = None
-
-
-def default_split(cores: int) -> tuple[int, int]:
-    """Fetchers and parsers for a machine: the fleet's ratio, at least one of each."""
-    total = max(2, cores)
-    fetchers = max(1, round(total * FLEET_FETCHERS / (FLEET_FETCHERS + FLEET_PARSERS)))
-    return fetchers, max(1, total - fetchers)
-
-
-def _settings(plan: Plan) -> Settings:
-    """Defaults for one machine, the settings file if any, the command line: the last one wins."""
-    out = plan.out.resolve()
-    known = out / CONFIG
-    tree: dict[str, dict[str, object]] = {
-        "crawl": {"delay_s": 5.0, "seen_error_rate": 1e-6},
-        "fetcher": {"in_flight": 500},
-        "watch": {"port": 0},
-    }
-    base = plan.settings_file or (known if known.exists() and not (plan.urls or plan.lists) else None)
-    if base is not None:
-        tree = msgspec.to_builtins(settings_of.load(base))
-    tree["paths"] = {"data": str(out), "redis_socket": str(socket_path(out))}
-    for dotted, value in plan.changes:
-        section, _, key = dotted.partition(".")
-        tree.setdefault(section, {})[key] = value
-    return settings_of.resolved(settings_of.build(tree, "the settings"), Path.cwd())
-
-
-def _make_folders(settings: Settings) -> None:
-    """Make the folders, and see that there is room in them."""
-    try:
-        for folder in (settings.data, settings.warc_folder, settings.log_folder, settings.data / "run"):
-            folder.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(settings.data).free
-    except OSError as error:
-        raise DiskError(f"{settings.data} can't be written: {error.strerror}") from None
-    reserve = settings.archive.disk_reserve_bytes
-    if free < reserve:
-        raise DiskError(
-            f"{settings.data}: {human_bytes(free)} are free, and nothing is fetched while that is less than "
-            f"{human_bytes(reserve)}: make room, or lower archive.disk_reserve_bytes"
-        )
-
-
-def _write_config(settings: Settings) -> None:
-    """Write the settings where the children read them, once it is sure that this is our crawl."""
-    path = settings.data / CONFIG
-    fresh = path.with_suffix(".toml.new")
-    try:
-        fresh.write_text(settings_of.dump(settings), encoding="utf-8")
-        fresh.replace(path)
-    except OSError as error:
-        raise DiskError(f"{path} can't be written: {error.strerror}") from None
 
 
 def _seeds(plan: Plan) -> Iterator[Seed | Junk]:
@@ -131,7 +52,7 @@ def run(plan: Plan) -> dict[str, object]:
 
     Raises ``MilliardeError`` of the fitting kind where it can't begin or go on.
     """
-    settings = _settings(plan)
+    settings = settings_for(plan)
     user_agent(settings)  # says at once if a fleet doesn't say who it is
     signer_of(settings)
     for text in plan.urls:
@@ -142,7 +63,7 @@ def run(plan: Plan) -> dict[str, object]:
         next(iter(seed.read(path)), None)  # says at once if it can't be read
     interrupt = _Interrupt()
     interrupt.install()
-    _make_folders(settings)
+    make_folders(settings)
     fetchers, parsers = default_split(os.cpu_count() or 1)
     with data_lock(settings), Progress() as progress:
         port_is_free(settings)
@@ -180,7 +101,7 @@ class _Crawl:
 
     def run(self) -> dict[str, object]:
         begun = self.node.start()
-        _write_config(self.settings)
+        write_config(self.settings)
         self._announce(begun.how)
         if begun.how != "first":
             asyncio.run(take_over_absent(self.settings, self.node.fetchers))

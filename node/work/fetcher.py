@@ -9,28 +9,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import random
 import time
-
-import msgspec
 
 from node.errors import DiskError, StoreError
 from node.rules.entry import Lease
 from node.rules.outcome import Outcome, Signal
 from node.rules.pressure import Reason
 from node.settings import Settings
-from node.store import keys
 from node.store.archive import ArchiveWriter
-from node.store.connection import GRACE_MS, LOST, READ_RUN_ID, AsyncStore
-from node.store.exclusions import READ_VERSIONS, Exclusions, Versions
+from node.store.connection import LOST, AsyncStore
+from node.store.exclusions import Exclusions
 from node.store.fetchlog import FetchLog
 from node.store.frontier import Frontier, Kind, Settlement
 from node.store.robots_cache import RobotsCache
-from node.store.snapshot import Report
-from node.store.tally import Tally, rss_bytes
+from node.store.tally import Tally
 from node.work import process
 from node.work.gauges import Gauges
+from node.work.heartbeat import Heartbeat
 from node.work.held import Held
 from node.work.identity import user_agent
 from node.work.links import Offering
@@ -60,13 +56,12 @@ class Fetcher:
         self.settings = settings
         self.number = number
         self.stop = stop
-        self.instance = process.instance()
-        self.tag = f"{number}.{self.instance}"
+        instance = process.instance()
+        self.tag = f"{number}.{instance}"
         self.store = AsyncStore(settings)
         self.frontier = Frontier(settings)
         self.tally = Tally("fetchers")
         self.exclusions = Exclusions()
-        self.versions = Versions()
         name = f"f{number:02d}"
         self._prefix = fetcher_prefix(settings, number)
         self.archive = ArchiveWriter(
@@ -82,6 +77,21 @@ class Fetcher:
         )
         self.gauges = Gauges(settings, name, self.archive, self.recorder)
         self.offering = Offering(settings, self.frontier, self.exclusions, self.tally)
+        self.held = Held(settings)
+        self.results = Results(
+            self.store, self.frontier, self.recorder, self.offering, self.gauges, self.held, self.tally
+        )
+        self.heartbeat = Heartbeat(
+            number,
+            instance,
+            self.store,
+            self.frontier,
+            self.gauges,
+            self.held,
+            self.results.troubles,
+            self.offering,
+            self.tally,
+        )
         self.client = new_client(settings, self.store, self.tally)
         self.visitor = Visitor(
             settings,
@@ -100,24 +110,16 @@ class Fetcher:
             ),
             self.exclusions,
             self.recorder,
-            self._may_send,
+            self.heartbeat.may_send,
             random.random,
             Sitemaps(settings, self.store),
             self.gauges.on_time,
         )
-        self.lanes: list[int] = []
         self.waiting = ""
-        self._may_send_until_ms = 0
-        self.held = Held(settings)
         self._visits: set[asyncio.Task[None]] = set()
-        self.results = Results(
-            self.store, self.frontier, self.recorder, self.offering, self.gauges, self.held, self.tally
-        )
         self._wake = asyncio.Event()
         self._start = 0
         stop.on_request(self._wake.set)
-        self._commands_booked = 0
-        self._up_booked = time.monotonic()
 
     # -- life
 
@@ -148,7 +150,7 @@ class Fetcher:
                     self.store, self.frontier, self.log, self._prefix, self.number
                 )
                 self.tally.add("recovered", recovered)
-                await self._beat()
+                await self.heartbeat.beat(self.waiting, len(self._visits))
                 return
             except (*LOST, StoreError) as error:
                 if await self.stop.wait(0.5):
@@ -162,103 +164,30 @@ class Fetcher:
     async def _leave(self) -> None:
         with contextlib.suppress(*LOST, DiskError):
             await self.results.settle()
-            await self.store.call(
-                self.frontier.beat(self.store.now_ms(), self.number, self.instance, leave=True)
-            )
-            await self.store.calls([], extra=[*self._tallies(), ("HDEL", keys.PROCS, self._name)], spare=True)
+            await self.heartbeat.leave()
         await self.archive.close()
         self.log.close()
         await self.client.close()
         await self.store.close()
-
-    @property
-    def _name(self) -> str:
-        return f"fetcher.{self.number}"
 
     # -- heartbeat
 
     async def _beat_forever(self) -> None:
         while True:
             try:
-                await self._beat()
-                await self._extend()
+                await self.heartbeat.beat(self.waiting, len(self._visits))
+                await self.heartbeat.extend()
                 await self.client.tend()
             except LOST:
                 self.waiting = "no_store"
             process.notify("WATCHDOG=1")
             await asyncio.sleep(BEAT_S)
 
-    async def _beat(self) -> None:
-        sent_ms = self.store.now_ms()
-        self.gauges.look(len(self._visits))
-        report = Report(
-            os.getpid(),
-            sent_ms,
-            in_hand=len(self._visits),
-            limit=self.gauges.limit,
-            lag_ms=round(self.gauges.worst_lag_ms, 1),
-            waiting=self.waiting,
-            rss_mb=rss_bytes() // 1_000_000,
-            oldest_ms=self.held.oldest_ms(sent_ms),
-            in_trouble=len(self.results.troubles),
-            worst=self.results.troubles.worst(),
-        )
-        tallies = self._tallies()
-        try:
-            with self.gauges.store_call():
-                lanes, excluded, scope, run_id, _, *tallied = await self.store.calls(
-                    [self.frontier.beat(sent_ms, self.number, self.instance)],
-                    extra=[
-                        *READ_VERSIONS,
-                        READ_RUN_ID,
-                        ("HSET", keys.PROCS, self._name, msgspec.json.encode(report)),
-                        *tallies,
-                    ],
-                    spare=True,
-                )
-        except LOST:
-            self.tally.put_back(tallies)
-            raise
-        self.tally.put_back([each for each, done in zip(tallies, tallied, strict=True) if done is None])
-        if (run_id or b"").decode() != self.store.run_id:
-            await self.store.begin()  # another process met a new Redis first
-        self.lanes = lanes
-        self._may_send_until_ms = sent_ms + GRACE_MS
-        outdated = self.versions.outdated((excluded, scope))
-        lists = await self.store.calls([], extra=list(outdated.values())) if outdated else []
-        self.offering.take_lists(dict(zip(outdated, lists, strict=True)))
-        self.versions.note((excluded, scope))
-
-    def _tallies(self) -> list[tuple[str, ...]]:
-        self.tally.add("redis_commands", self.store.commands - self._commands_booked)
-        self._commands_booked = self.store.commands
-        now = time.monotonic()
-        self.tally.add("up_ms:fetchers", round(1000 * (now - self._up_booked)))
-        self._up_booked = now
-        return self.tally.take()
-
-    def _may_send(self, lease: Lease) -> bool:
-        """Is a lease still ours and young enough, and its lane ours?
-
-        The clock runs on while a process is stopped, so one that slept too long finds out here.
-        """
-        now = self.store.now_ms()
-        return now < self._may_send_until_ms and self.held.may_send(lease, self.store.generation, now)
-
-    async def _extend(self) -> None:
-        """More time for the leases of visits that live, however slow they are."""
-        now = self.store.now_ms()
-        wanted = self.held.to_extend(now)
-        if wanted:
-            answer = await self.store.call(self.frontier.extend(now, wanted))
-            self.held.extended(wanted, answer)
-            self.tally.add("leases_extended", answer.count("1"))
-
     # -- lease
 
     async def _lease_forever(self) -> None:
         while not self.stop.requested:
-            want, why = self.gauges.room(len(self._visits), self.client, has_lanes=bool(self.lanes))
+            want, why = self.gauges.room(len(self._visits), self.client, has_lanes=bool(self.heartbeat.lanes))
             if why is not None:
                 self.waiting = why
                 await self._pause(0.2)
@@ -279,8 +208,9 @@ class Fetcher:
         begun = time.monotonic()
         try:
             with self.gauges.store_call():
+                now, lanes = self.store.now_ms(), self.heartbeat.lanes
                 leased = await self.store.call(
-                    self.frontier.lease(self.store.now_ms(), self.tag, self.lanes, want, self._start % 64)
+                    self.frontier.lease(now, self.tag, lanes, want, self._start % 64)
                 )
         finally:
             self._waited(Reason.STORE, begun)

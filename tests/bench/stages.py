@@ -108,7 +108,8 @@ class _Driver:
         seed.sow_files(parser.store, parser.frontier, self.settings, [self.web.tree.seeds])
         (domains,) = parser.store.calls([], extra=[("SMEMBERS", keys.SCOPE)])
         parser.offering.take_lists({keys.SCOPE: domains})
-        lanes = await fetcher.store.call(fetcher.frontier.beat(fetcher.store.now_ms(), 1, fetcher.instance))
+        await fetcher.heartbeat.beat("", 0)
+        lanes = fetcher.heartbeat.lanes
         turn = empty = 0
         warm = False
         while self.pages < self.most:

@@ -14,6 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from node import cli
+from node.cli import which
 from node.rules.admit import Admission, Place, Scope, ScopeKind
 from node.rules.refusal import Refusal
 from node.rules.shard import node_of
@@ -261,15 +262,15 @@ def test_the_command_answers_line_by_line(tmp_path: Path) -> None:
     assert process.returncode == 0
 
 
-WITHOUT_SETTINGS = {name: value for name, value in os.environ.items() if name != cli.CONFIG_VARIABLE}
+WITHOUT_SETTINGS = {name: value for name, value in os.environ.items() if name != which.CONFIG_VARIABLE}
 
 
 @pytest.fixture
 def no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder without a node."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(cli.CONFIG_VARIABLE, raising=False)
-    monkeypatch.setattr(cli, "CONFIG_PLACES", (Path("crawl/node.toml"),))
+    monkeypatch.delenv(which.CONFIG_VARIABLE, raising=False)
+    monkeypatch.setattr(which, "CONFIG_PLACES", (Path("crawl/node.toml"),))
     return tmp_path
 
 

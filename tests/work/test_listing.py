@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from node import cli
+from node.cli import which
 from node.errors import InputError
 from node.rules.charset_labels import LABELS
 from node.store.archive_read import ArchiveReader
@@ -211,8 +212,8 @@ def test_any_bytes_are_listed(body: bytes, content_type: str | None) -> None:
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A page in a folder without a node."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(cli.CONFIG_VARIABLE, raising=False)
-    monkeypatch.setattr(cli, "CONFIG_PLACES", ())
+    monkeypatch.delenv(which.CONFIG_VARIABLE, raising=False)
+    monkeypatch.setattr(which, "CONFIG_PLACES", ())
     file = tmp_path / "page.html"
     file.write_text(MIXED)
     return file
