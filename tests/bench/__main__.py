@@ -14,7 +14,17 @@ from node.errors import ExitCode, MilliardeError
 from tests.bench import crawls, figures, frontier, machine, report, scale, scale_figures, stages
 from tests.bench.crawls import REPO, Run, Side
 from tests.bench.per_run import BASELINE, Raw, per_cpu_second
-from tests.bench.plan import DEFAULT, FULL, IN_FLIGHT, PER_DOMAIN, QUICK, SEED, Plan
+from tests.bench.plan import (
+    DEFAULT,
+    FULL,
+    FULL_SCALE,
+    IN_FLIGHT,
+    PER_DOMAIN,
+    QUICK,
+    SCALE_ROUNDS,
+    SEED,
+    Plan,
+)
 from tests.bench.processes import RunError
 from tests.bench.served import Web
 from tests.web.nginx import find_nginx
@@ -44,10 +54,12 @@ def main(argv: list[str] | None = None) -> int:
     """Answers an exit code; what goes wrong is said in a sentence on stderr."""
     args = _arguments(argv)
     try:
-        _need()
-        plan = QUICK if args.quick else FULL if args.full else DEFAULT
         args.work.mkdir(parents=True, exist_ok=True)
-        _measure(plan, args)
+        if args.scale:
+            _measure_scale(args)
+        else:
+            _need()
+            _measure(QUICK if args.quick else FULL if args.full else DEFAULT, args)
     except (RunError, MilliardeError, FileNotFoundError, FileExistsError, RuntimeError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return int(getattr(error, "exit_code", ExitCode.CHECK_FAILED))
@@ -64,6 +76,9 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         "--full",
         action="store_true",
         help="five rounds of 5,040 pages, 10 million URLs in Redis: under an hour",
+    )
+    size.add_argument(
+        "--scale", action="store_true", help="only calls to Redis, with 10 million URLs in it: half an hour"
     )
     parser.add_argument("--out", type=Path, default=REPO / "bench.json", metavar="FILE")
     parser.add_argument("--work", type=Path, default=REPO / "bench-work", metavar="DIR", help=_WORK_HELP)
@@ -137,6 +152,22 @@ def _measure(plan: Plan, args: argparse.Namespace) -> None:
     _say(f"{args.out} written after {time.monotonic() - _BEGUN:.0f} s")
 
 
+def _measure_scale(args: argparse.Namespace) -> None:
+    facts = machine.facts()
+    scaled = scale.measure(args.work, FULL_SCALE, SCALE_ROUNDS, _say)
+    rows = scale_figures.figures(scaled)
+    versions = machine.versions(REPO)
+    line = f"{time.strftime('%Y-%m-%d')}, commit {versions['commit']}: {_where(facts, versions)}."
+    text = "\n\n".join([line, report.figures_table(rows), _SCALE, scale_figures.scale_table(scaled)])
+    print(text)
+    report.write_json(
+        args.out, {**figures.flat(rows), "scale": scaled, "machine": facts, "versions": versions}
+    )
+    if args.docs:
+        report.into_document(DOCUMENT, text, report.SCALE)
+    _say(f"{args.out} written after {time.monotonic() - _BEGUN:.0f} s")
+
+
 def _starts(web: Web, work: Path) -> Iterator[Run]:
     """What a start costs, either side."""
     yield _told(crawls.ours(web, work, start_only=True))
@@ -168,9 +199,15 @@ def _line(plan: Plan, facts: dict[str, Any], versions: dict[str, str]) -> str:
     """Where and when, in one sentence."""
     return (
         f"{time.strftime('%Y-%m-%d')}, commit {versions['commit']}, plan {plan.name} ({plan.pages:,} pages, "
-        f"{plan.rounds} round{'s' if plan.rounds > 1 else ''}): {facts['cpu']}, {facts['usable_cores']} "
-        f"cores, {facts['system']}, Python {versions['python']}, {versions['openssl'].rsplit(' ', 3)[0]}, "
-        f"{versions['redis-server'].partition(' sha')[0]}, Scrapy {versions['Scrapy']}."
+        f"{plan.rounds} round{'s' if plan.rounds > 1 else ''}): {_where(facts, versions)}, "
+        f"{versions['openssl'].rsplit(' ', 3)[0]}, Scrapy {versions['Scrapy']}."
+    )
+
+
+def _where(facts: dict[str, Any], versions: dict[str, str]) -> str:
+    return (
+        f"{facts['cpu']}, {facts['usable_cores']} cores, {facts['system']}, Python {versions['python']}, "
+        f"{versions['redis-server'].partition(' sha')[0]}"
     )
 
 

@@ -12,7 +12,8 @@ from tests.bench.figures import Figure
 from tests.bench.laps import Staged
 from tests.bench.per_run import Raw
 
-BEGIN, END = "<!-- numbers: written by scripts/bench --docs -->", "<!-- end of numbers -->"
+NUMBERS = "<!-- numbers: written by scripts/bench --docs -->", "<!-- end of numbers -->"
+SCALE = "<!-- scale: written by scripts/bench --scale --docs -->", "<!-- end of scale -->"
 
 
 def number(value: float) -> str:
@@ -91,13 +92,13 @@ def document(
     return "\n\n".join(said)
 
 
-def into_document(path: Path, text: str) -> None:
+def into_document(path: Path, text: str, marks: tuple[str, str] = NUMBERS) -> None:
     """Put the numbers between their marks. Raises ``ValueError`` where the marks are missing."""
     whole = path.read_text(encoding="utf-8")
-    before, begin, rest = whole.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, rest = whole.partition(marks[0])
+    _, end, after = rest.partition(marks[1])
     if not (begin and end):
-        raise ValueError(f"{path} has no place for numbers ({BEGIN} … {END})")
+        raise ValueError(f"{path} has no place for numbers ({marks[0]} … {marks[1]})")
     path.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}", encoding="utf-8")
 
 

@@ -207,10 +207,10 @@ def test_stages_are_summed_without_their_parts() -> None:
 def test_numbers_go_into_the_document_and_nothing_else_changes(tmp_path: Path) -> None:
     """Renewing the numbers twice leaves one set of them, and the prose as it was."""
     page = tmp_path / "performance.md"
-    page.write_text(f"# Before\n\n{report.BEGIN}\nold\n{report.END}\n\nAfter\n")
+    page.write_text(f"# Before\n\n{report.NUMBERS[0]}\nold\n{report.NUMBERS[1]}\n\nAfter\n")
     for text in ("one", "two"):
         report.into_document(page, text)
-    assert page.read_text() == f"# Before\n\n{report.BEGIN}\n\ntwo\n\n{report.END}\n\nAfter\n"
+    assert page.read_text() == f"# Before\n\n{report.NUMBERS[0]}\n\ntwo\n\n{report.NUMBERS[1]}\n\nAfter\n"
     page.write_text("no marks")
     with pytest.raises(ValueError, match="no place for numbers"):
         report.into_document(page, "three")

@@ -15,6 +15,9 @@ from tests.whole.afternoon import DOMAINS, FETCHERS, PARSERS, TROUBLED, Afternoo
 
 PICTURE = Path(__file__).resolve().parents[2] / "docs" / "images" / "afternoon.svg"
 
+OVER_S = 5
+"""Rates are means over so many seconds: a single site is asked once a second."""
+
 
 def draw(day: Afternoon, path: Path) -> None:
     """One column of four pictures with a common time axis; phases are shaded."""
@@ -28,10 +31,12 @@ def draw(day: Afternoon, path: Path) -> None:
         if entry.host is not None and not (entry.path or "").startswith("/-/"):
             rates[manners.domain_of(entry.host) == TROUBLED][int((entry.t_ms - start) // 1_000)] += 1
     last = int((day.phases[-1].end_ms - start) // 1_000)
-    whole = range(last)
-    axes[0].plot(whole, [rates[False][at] for at in whole], label="healthy sites")
-    axes[0].plot(whole, [rates[True][at] * DOMAINS for at in whole], label=f"the troubled one, x {DOMAINS}")
-    axes[0].set_ylabel("requests/s")
+    for healthy, label in ((True, "healthy sites"), (False, f"the troubled one, x {DOMAINS}")):
+        mine, factor = rates[not healthy], 1 if healthy else DOMAINS
+        means = [sum(mine[at - k] for k in range(OVER_S)) * factor / OVER_S for at in range(OVER_S - 1, last)]
+        axes[0].plot(range(OVER_S, last + 1), means, label=label)
+    axes[0].set_ylim(bottom=0)
+    axes[0].set_ylabel(f"requests/s, over {OVER_S} s")
     axes[1].plot(seconds, [look.delay_ms / 1_000 for look in day.looks], color="C1", label="its delay")
     axes[1].set_yscale("log", base=2)
     axes[1].set_ylabel("seconds")
