@@ -195,6 +195,17 @@ def inspect(args: argparse.Namespace) -> int:
     return ExitCode.OK
 
 
+def dead(args: argparse.Namespace) -> int:
+    from node.work import dead, show_files
+
+    with _opened(args) as node:
+        if args.requeue or args.action == "requeue":
+            say(f"{dead.requeue(node.store, args.names):,} pages are to be parsed again")
+        else:
+            show_files.dead_letters(dead.letters(node.store, args.names), args.most, as_json=args.json)
+    return ExitCode.OK
+
+
 def verify(args: argparse.Namespace) -> int:
     from node.work import show_files, verify
 

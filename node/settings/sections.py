@@ -142,8 +142,11 @@ class Parser(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Follow ``link rel=next``, too."""
     claim_after_s: float = 60.0
     """A page another parser has held this long is taken over."""
-    max_deliveries: int = 3
-    """A page given out this often without being done goes to the dead letters."""
+    page_deadline_s: float = 20.0
+    """Most seconds of CPU time for one page or sitemap: then its parser ends, and the page is charged."""
+    max_deaths: int = 3
+    """A page that ended this many parsers, by its deadline or otherwise, goes to the dead letters
+    ([how to](operate.md#pages-that-were-given-up))."""
 
 
 class Spool(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -28,6 +28,7 @@ robots:{domain}      hash    origin -> robots rules; at most ``max_origins_per_d
 sitemaps:{domain}    string  sitemap files visited; only where there are any
 spool                stream  pointers to pages not parsed yet; at most ``spool_max``
 dead                 stream  pages given up by the parsers; trimmed to ``DEAD_MAX``
+suspects             hash    pages of the spool -> parsers they ended; tidied with each new one
 excluded             set     hosts and domains that are not to be visited
 included             set     what is visited though it is under an excluded name, or on the list
 excluded:version     string  goes up with every change of ``excluded`` or ``included``
@@ -53,6 +54,7 @@ BEATS = "beats"
 PROCS = "procs"
 SPOOL = "spool"
 DEAD = "dead"
+SUSPECTS = "suspects"
 EXCLUDED = "excluded"
 INCLUDED = "included"
 EXCLUDED_VERSION = "excluded:version"

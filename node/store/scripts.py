@@ -18,6 +18,7 @@ T = TypeVar("T")
 _PRELUDES = {
     "begin": ("_lib",),
     "beat": ("_lib",),
+    "charge": ("_lib",),
     "extend": ("_lib",),
     "gateway": ("_lib",),
     "hop": ("_lib", "_seen"),
@@ -25,6 +26,7 @@ _PRELUDES = {
     "lease": ("_lib",),
     "offer": ("_lib", "_seen"),
     "reap": ("_lib",),
+    "requeue": ("_lib",),
     "settle": ("_lib", "_pace"),
     "shed": ("_lib",),
     "trim": ("_lib",),

@@ -1,17 +1,25 @@
 """The queue between fetchers and parsers: pointers to pages in the archive, never pages.
 
 A Redis stream with one consumer group. A parser reads under its own name, so what it held when it
-died is the first thing it sees again; what another held too long is taken over.
+died is the first thing it sees again; what another held too long is taken over. A page that ends parsers is
+charged with it, alone, and given up at last: it becomes a dead letter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
+import msgspec
+
 from node.store import keys
+from node.store.scripts import Verb
 from node.store.warc import Position
+
+HELD_MS = 10**9
+"""What is held for whoever comes first counts as not looked at for so long that anybody may take it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +70,6 @@ def claim(consumer: str, idle_ms: int, most: int) -> tuple[Any, ...]:
     return ("XAUTOCLAIM", keys.SPOOL, keys.PARSERS, consumer, idle_ms, "0", "COUNT", most)
 
 
-def deliveries(consumer: str, ids: Sequence[bytes]) -> tuple[Any, ...]:
-    """Command: how often pages between the first and last of ``ids`` were given out."""
-    return ("XPENDING", keys.SPOOL, keys.PARSERS, ids[0], ids[-1], len(ids), consumer)
-
-
 def _entries(raw: Any) -> list[Page]:
     # an entry deleted meanwhile comes back as None fields
     return [Page(each[0], unpack(each[1][1].decode())) for each in raw or () if each and each[1]]
@@ -82,6 +85,55 @@ def pages_claimed(answer: Any) -> list[Page]:
     return _entries(answer[1]) if answer else []
 
 
-def bury(page: Page, reason: str) -> list[tuple[Any, ...]]:
-    """Commands: move a page to the dead letters with a reason. The ledger counts it as done."""
-    return [("XADD", keys.DEAD, "MAXLEN", "~", keys.DEAD_MAX, "*", "p", page.pointer.pack(), "why", reason)]
+class Fate(IntEnum):
+    """What becomes of a page that was charged."""
+
+    GONE = 0
+    """No parser has it any more: it was read after all."""
+    AGAIN = 1
+    """Some other parser is to try it."""
+    GIVEN_UP = 2
+    """It is with the dead letters."""
+
+
+def charge(page: bytes, why: str, consumer: str, most: int) -> Verb[Fate]:
+    """Charge a page that ``consumer`` had in hand with the end of a parser; at ``most`` it is given up."""
+    args = (page, why, most, consumer, keys.SUSPECTS, HELD_MS, keys.DEAD_MAX)
+    return Verb("charge", args, lambda answer: Fate(answer[0]))
+
+
+def give_up(page: bytes, why: str) -> Verb[Fate]:
+    """Move a page to the dead letters, and off the spool. The ledger counts it as done."""
+    return charge(page, why, "", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A page given up by the parsers. ``id`` requeues it; its first part is Unix time in ms."""
+
+    id: bytes
+    pointer: Pointer
+    why: str
+
+    @property
+    def unix_ms(self) -> int:
+        """When it was given up."""
+        return int(self.id.partition(b"-")[0])
+
+
+def read_dead(before: bytes, most: int) -> tuple[Any, ...]:
+    """Command: up to ``most`` dead letters older than that one (``b""``: all), the newest first."""
+    return ("XREVRANGE", keys.DEAD, b"(" + before if before else b"+", "-", "COUNT", most)
+
+
+def dead_letters(answer: Any) -> list[DeadLetter]:
+    """Decode the raw answer of ``read_dead``."""
+    return [
+        DeadLetter(each[0], unpack(each[1][1].decode()), each[1][3].decode(errors="replace"))
+        for each in answer
+    ]
+
+
+def requeue(letters: Iterable[DeadLetter]) -> Verb[int]:
+    """Put dead letters back onto the spool; answers how many there were."""
+    return Verb("requeue", (msgspec.msgpack.encode([each.id.decode() for each in letters]),), int)

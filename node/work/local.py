@@ -24,6 +24,7 @@ from node.store.connection import Begun, Store, info_of
 from node.store.snapshot import Snapshot
 from node.store.tally import Tally
 from node.work import process
+from node.work.page_guard import is_stuck
 from node.work.process import PARENT_VARIABLE
 from node.work.redis_server import RedisServer
 
@@ -141,6 +142,8 @@ class LocalNode:
             if child.process is not None:
                 code = child.process.poll()
                 if code is None:
+                    if child.role == "parser" and is_stuck(self.settings, child.number, child.process.pid):
+                        child.process.kill()
                     continue
                 child.process = None
                 words = self._last_words(child)

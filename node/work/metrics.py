@@ -35,6 +35,7 @@ _TALLIED = {
     "bytes": "Bytes of bodies received",
     "redis_commands": "Commands sent to Redis",
     "pages_parsed": "Pages parsed",
+    "pages_charged": "Times that a page was charged with the end of a parser",
     "leases_extended": "Times that a lease was extended, since its visit lived on",
     "line_outages": "Times that our own link or resolver was found to be down",
     "line_spared": "Failures that were charged to no site for that",

@@ -8,10 +8,9 @@ dies gets its pages back when it starts again, or another takes them over.
 from __future__ import annotations
 
 import os
-import resource
 import time
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 import msgspec
 from redis.exceptions import ResponseError
@@ -27,14 +26,18 @@ from node.store.snapshot import Report
 from node.store.spool import Page
 from node.store.tally import Tally, rss_bytes
 from node.work import process
+from node.work.charging import Charging
 from node.work.links import Offering
 from node.work.page import PageReader
+from node.work.page_guard import PageGuard, Unguarded, bound_memory
 from node.work.process import StopFlag
 from node.work.stopwatch import Stopwatch
 
 BLOCK_MS = 250
 BEAT_S = 1.0
 OUT_OF_MEMORY_WAIT_S = 0.5
+LEAVE_TO_OTHERS_S = 3.0
+"""So long a parser takes over no pages after one ended it: another is to try that one."""
 OFFER_URLS = 2_000
 """URLs of a sitemap that go into one offer: all of a long one would hold up everybody at Redis."""
 
@@ -42,8 +45,11 @@ OFFER_URLS = 2_000
 class Parser:
     """One parser process; ``number`` is its place in the node, from 1."""
 
-    def __init__(self, settings: Settings, number: int, stop: StopFlag) -> None:
+    def __init__(
+        self, settings: Settings, number: int, stop: StopFlag, guard: Unguarded | None = None
+    ) -> None:
         self.settings = settings
+        self.guard = guard or Unguarded()
         self.number = number
         self.stop = stop
         self.consumer = f"p{number}"
@@ -53,10 +59,11 @@ class Parser:
         self.versions = Versions()
         self.offering = Offering(settings, self.frontier, Exclusions(), self.tally)
         self.reader = PageReader(settings, ArchiveReader(settings.warc_folder), self.tally)
+        self.charging = Charging(settings, self.store, self.consumer, self.tally)
         self.in_hand = 0
         self.took = 0
         """Pages taken last: none means that there was nothing to do."""
-        self._next_beat = 0.0
+        self._next_beat = self._next_sign = self._next_claim = 0.0
         self._own_first = True
         self._busy_s = 0.0
         self._commands_booked = 0
@@ -68,6 +75,7 @@ class Parser:
     def run(self) -> None:
         """Work until asked to stop; what is in hand then is finished."""
         self._patiently(self.store.begin)
+        self._patiently(self._see_to_what_was_left)
         process.notify("READY=1")
         while not self.stop.requested:
             try:
@@ -75,9 +83,14 @@ class Parser:
                 self._work(self._take())
             except LOST:
                 # pages in hand are still ours in the group; they are read again as such
+                self.guard.end()
                 self._own_first = True
                 self._patiently(self.store.begin)
         self._leave()
+
+    def _see_to_what_was_left(self) -> None:
+        if isinstance(self.guard, PageGuard) and self.charging.what_was_left(self.guard):
+            self._next_claim = time.monotonic() + LEAVE_TO_OTHERS_S
 
     def _patiently(self, action: Callable[[], object]) -> None:
         """Do something with Redis, waiting for it to come back."""
@@ -116,34 +129,38 @@ class Parser:
             waiting="" if self.took else "no_pages",
             rss_mb=rss_bytes() // 1_000_000,
         )
-        tallies = self._tallies()
+        tallies, claims = self._tallies(), self._claims()
         try:
-            excluded, scope, claimed, _, *tallied = self.store.calls(
+            excluded, scope, _, *rest = self.store.calls(
                 [],
                 extra=[
                     *READ_VERSIONS,
-                    spool.claim(
-                        self.consumer,
-                        round(1000 * self.settings.parser.claim_after_s),
-                        self.settings.parser.in_hand,
-                    ),
                     ("HSET", keys.PROCS, f"parser.{self.number}", msgspec.json.encode(report)),
                     *tallies,
+                    *claims,
                 ],
                 spare=True,
             )
         except LOST:
             self.tally.put_back(tallies)
             raise
+        tallied, claimed = rest[: len(tallies)], rest[len(tallies) :]
         self.tally.put_back([each for each, done in zip(tallies, tallied, strict=True) if done is None])
         outdated = self.versions.outdated((excluded, scope))
         lists = self.store.calls([], extra=list(outdated.values())) if outdated else []
         self.offering.take_lists(dict(zip(outdated, lists, strict=True)))
         self.versions.note((excluded, scope))
         process.notify("WATCHDOG=1")
-        taken_over = spool.pages_claimed(claimed)
-        if taken_over:
-            self._work(taken_over, redelivered=True)
+        for answer in claimed:
+            if taken_over := spool.pages_claimed(answer):
+                self._work(taken_over, redelivered=True)
+
+    def _claims(self) -> list[tuple[Any, ...]]:
+        """The command that takes over what others held too long, unless it is to be left to others."""
+        if time.monotonic() < self._next_claim:
+            return []
+        claim_after_ms = round(1000 * self.settings.parser.claim_after_s)
+        return [spool.claim(self.consumer, claim_after_ms, self.settings.parser.in_hand)]
 
     def _tallies(self) -> list[tuple[str, ...]]:
         self.tally.add("redis_commands", self.store.commands - self._commands_booked)
@@ -154,6 +171,12 @@ class Parser:
         self.tally.add("parser_busy_ms", round(1000 * self._busy_s))
         self._busy_s = 0.0
         return self.tally.take()
+
+    def _show_life(self) -> None:
+        now = time.monotonic()
+        if now >= self._next_sign:
+            process.notify("WATCHDOG=1")
+            self._next_sign = now + BEAT_S
 
     # -- pages
 
@@ -181,34 +204,40 @@ class Parser:
     def _work(self, pages: list[Page], *, redelivered: bool = False) -> None:
         """Parse pages and offer their links, ``offer_pages`` to a call; redelivered ones singly."""
         self.in_hand = self.took = len(pages)
-        if redelivered:
-            pages = self._without_hopeless(pages)
         step = 1 if redelivered else self.settings.parser.offer_pages
         for start in range(0, len(pages), step):
             self._parse_and_offer(pages[start : start + step])
             self.in_hand -= step
-            if step == 1:
-                process.notify("WATCHDOG=1")
+            self._show_life()
         self.in_hand = 0
 
     def _parse_and_offer(self, pages: list[Page]) -> None:
-        for page in pages:
-            if page.pointer.sitemap:
-                self._read_sitemap(page)
-        pages = [page for page in pages if not page.pointer.sitemap]
-        if pages:
-            self._read_pages(pages)
+        ordinary = [page for page in pages if not page.pointer.sitemap]
+        try:
+            for page in pages:
+                if page.pointer.sitemap:
+                    self._read_sitemap(page)
+            if ordinary:
+                self._read_pages(ordinary)
+        except ResponseError as error:
+            self.guard.end()
+            if len(pages) == 1:
+                self.charging.charge(pages[0].id, f"could not offer its links: {error}")
+            for page in pages if len(pages) > 1 else ():  # which of them is it?
+                self._parse_and_offer([page])
 
     def _read_sitemap(self, page: Page) -> None:
         """Offer what a sitemap names, in parts. The last acknowledges it; till then it may be read again."""
         begun = time.perf_counter()
         groups: dict[str, Group] = {}
         found: list[tuple[str, int]] = []
+        self.guard.begin(page.id)
         try:
             found, named = self.reader.sitemap(page.pointer)
             self.offering.sitemaps(named, self.store.now_ms(), groups)
         except BadRecordError as error:
-            self._bury(page, str(error))
+            self.charging.give_up(page.id, str(error))
+        self.guard.end()
         self._busy_s += time.perf_counter() - begun
         for start in range(0, max(len(found), 1), OFFER_URLS):
             self.offering.groups(found[start : start + OFFER_URLS], self.store.now_ms(), groups)
@@ -222,12 +251,14 @@ class Parser:
         groups: dict[str, Group] = {}
         now_ms = self.store.now_ms()
         for page in pages:
+            self.guard.begin(page.id)
             try:
                 found = self.reader.links(page.pointer)
             except BadRecordError as error:
-                self._bury(page, str(error))
+                self.charging.give_up(page.id, str(error))
                 continue
             self.offering.groups(found, now_ms, groups)
+        self.guard.end()
         self._busy_s += time.perf_counter() - begun
         self._offer(groups, pages)
 
@@ -257,37 +288,6 @@ class Parser:
         self.tally.add("links:known", offered.seen)
         return True
 
-    def _without_hopeless(self, pages: list[Page]) -> list[Page]:
-        """Bury pages that were given out too often; answers the others."""
-        ids = [page.id for page in pages]
-        (answer,) = self.store.calls([], extra=[spool.deliveries(self.consumer, ids)])
-        often = {each[0]: int(each[3]) for each in answer or ()}
-        hopeful = []
-        for page in pages:
-            if often.get(page.id, 1) > self.settings.parser.max_deliveries:
-                self._bury(page, f"given out {often[page.id] - 1} times without being done")
-                self.store.call(self.frontier.offer(self.store.now_ms(), [], [page.id]))
-            else:
-                hopeful.append(page)
-        return hopeful
-
-    def _bury(self, page: Page, reason: str) -> None:
-        self.store.calls([], extra=spool.bury(page, reason))
-        self.tally.add("dead_letters")
-
-
-def bound_memory(more_bytes: int = 512 << 20) -> None:
-    """Let this process grow by ``more_bytes`` and no further.
-
-    A page made to blow up the tree builder then meets an end there, is read without a tree, and the
-    machine goes on.
-    """
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    now = pages * resource.getpagesize()
-    _soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    limit = now + more_bytes if hard == resource.RLIM_INFINITY else min(hard, now + more_bytes)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
-
 
 def main(settings: Settings, number: int) -> None:
     """Run parser ``number`` until it is stopped."""
@@ -295,7 +295,12 @@ def main(settings: Settings, number: int) -> None:
     stop = StopFlag()
     stop.install()
     with process.lock(settings.data / "run" / f"parser-{number}.lock", f"parser {number}"):
-        parser = Parser(settings, number, stop)
+        guard = PageGuard(settings, number)
+        parser = Parser(settings, number, stop, guard)
         bound_memory()
-        parser.run()
+        try:
+            parser.run()
+        except Exception as error:
+            guard.failed(error)
+            raise
     process.notify("STOPPING=1")

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 import msgspec
 
 from node.store.index import IndexCounts
+from node.store.spool import DeadLetter
+from node.work import printing
 from node.work.summary import human_bytes
 from node.work.verify import Verified
 
@@ -58,3 +61,27 @@ def indexed(counts: IndexCounts) -> None:
     ):
         if count:
             sys.stdout.write(f"passed over: {count:,} {words}\n")
+
+
+def dead_letters(letters: Iterator[DeadLetter], most: int, *, as_json: bool) -> None:
+    """The newest pages that were given up: when, which, why, where they lie."""
+    told = [
+        {
+            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(each.unix_ms / 1000)),
+            "url": each.pointer.url,
+            "why": each.why,
+            "file": each.pointer.position.file,
+            "offset": each.pointer.position.offset,
+        }
+        for each in islice(letters, most)
+    ]
+    more = sum(1 for _ in letters)
+    if as_json:
+        printing.json({"dead_letters": told, "more": more})
+        return
+    for letter in told:
+        sys.stdout.write("{at}  {url}\n    {why} ({file}, {offset})\n".format_map(letter))
+    if more:
+        sys.stdout.write(f"... and {more:,} older ones\n")
+    if not told:
+        sys.stdout.write("the parsers gave up no page\n")

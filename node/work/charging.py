@@ -1,0 +1,49 @@
+"""Pages that end parsers, and pages that nobody can read: charged, tried by others, given up.
+
+A page is charged alone for what it did, whatever else its parser held. At ``parser.max_deaths`` it becomes a
+dead letter, with the reason; an operator may requeue it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from node.settings import Settings
+from node.store import spool
+from node.store.connection import Store
+from node.store.spool import Fate
+from node.store.tally import Tally
+from node.work.page_guard import PageGuard
+
+
+class Charging:
+    """What one parser, ``consumer`` of the spool, does about such pages. Raises what ``Store.call`` does."""
+
+    def __init__(self, settings: Settings, store: Store, consumer: str, tally: Tally) -> None:
+        self._most = settings.parser.max_deaths
+        self._store = store
+        self._consumer = consumer
+        self._tally = tally
+
+    def give_up(self, page: bytes, why: str) -> None:
+        """It can't be read by anybody: a dead letter at once."""
+        self._book(self._store.call(spool.give_up(page, why)))
+
+    def charge(self, page: bytes, why: str) -> None:
+        """It ended a parser, or its links can't be taken. Others are to try it, or it is given up."""
+        self._tally.add("pages_charged")
+        self._book(self._store.call(spool.charge(page, why, self._consumer, self._most)))
+
+    def what_was_left(self, guard: PageGuard) -> bool:
+        """Charge the page over which the parser died that was here before, if it was over one."""
+        left = guard.left_behind
+        if left is not None:
+            why = guard.reason
+            self.charge(left.page, why)
+            sys.stderr.write(f"the parser before this one {why}, over page {left.page.decode()}\n")
+        guard.settled()
+        return left is not None
+
+    def _book(self, fate: Fate) -> None:
+        if fate is Fate.GIVEN_UP:
+            self._tally.add("dead_letters")
