@@ -246,12 +246,12 @@ _is_session = re.compile(
 ).match
 
 
-def dedup_key(url: str, *, strip_session_ids: bool = False) -> str:
+def dedup_key(url: str) -> str:
     """What a canonical URL is remembered by: equal for addresses that lead to the same.
 
     The host loses its trailing dot; percent-encoded unreserved characters are decoded and the other
-    triplets written in upper case (RFC 3986, 6.2.2). With ``strip_session_ids`` the session ids go
-    that servers write into URLs. Nothing is sorted or folded: that would merge what differs.
+    triplets written in upper case (RFC 3986, 6.2.2). The session ids go that servers write into URLs by
+    themselves, a new one with each page. Nothing is sorted or folded: that would merge what differs.
     ``dedup_key(dedup_key(url)) == dedup_key(url)``.
     """
     if "%" in url:
@@ -260,7 +260,10 @@ def dedup_key(url: str, *, strip_session_ids: bool = False) -> str:
         path_at = url.index("/", 8)
         authority = url[:path_at].replace(".:", ":").removesuffix(".")
         url = authority + url[path_at:]
-    return _without_session_ids(url) if strip_session_ids else url
+    # Most URLs hold none of these, and those with a session id hold one, as servers spell it.
+    if ";" in url or "))/" in url or ("?" in url and ("SESS" in url or "sess" in url or "Sess" in url)):
+        return _without_session_ids(url)
+    return url
 
 
 def _normal_triplet(found: re.Match[str]) -> str:

@@ -73,13 +73,15 @@ class Visitor(Means):
 
 
 class _Visit(Endings):
-    __slots__ = ("asked", "chain", "found", "jar", "origins", "sitemaps")
+    __slots__ = ("asked", "been", "chain", "found", "jar", "origins", "sitemaps")
 
     def __init__(self, shared: Visitor, lease: Lease) -> None:
         super().__init__(shared, lease)
         self.asked = False
         self.jar: ChainJar | None = None
+        self.been = {lease.entry.url}
         self.chain = {dedup_key(lease.entry.url)}
+        """What the frontier knows those by: a session id in a URL makes it no other one."""
         self.found: list[tuple[str, int]] = []
         self.origins: dict[str, Rules] = {}
         """Origins whose robots.txt was looked up, and what it says."""
@@ -239,13 +241,14 @@ class _Visit(Endings):
             return None, Outcome.REDIRECTED
         key = dedup_key(target)
         same = key in self.chain
-        if (same and not new_cookies) or self.lease.hops >= shared.settings.crawl.max_hops:
+        if (target in self.been and not new_cookies) or self.lease.hops >= shared.settings.crawl.max_hops:
             return None, Outcome.REDIRECT_LOOP
         if shared.exclusions.covers(urls.host(target)):
             return None, Outcome.EXCLUDED
         source = self.lease
         verdict = await self._hop(target, key, Outcome.REDIRECTED, same=same)
         if verdict == "ok":
+            self.been.add(target)
             shared.recorder.record(source, url, fetched, Outcome.REDIRECTED)
             return target, Outcome.REDIRECTED
         return None, {

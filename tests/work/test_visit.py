@@ -169,6 +169,7 @@ async def test_hops_are_followed_registered_and_paid_for(one: Visits, web: MiniW
         ("/loop/a", Outcome.REDIRECT_LOOP, 2),
         ("/cookiewall", Outcome.PAGE, 2),
         ("/newcookie", Outcome.REDIRECT_LOOP, 6),
+        ("/session", Outcome.PAGE, 2),
         ("/nolocation", Outcome.BAD_REDIRECT, 1),
         ("/unparsable", Outcome.BAD_REDIRECT, 1),
         ("/other-scheme", Outcome.BAD_REDIRECT, 1),

@@ -17,6 +17,7 @@ _DOORS = (
     "/loop/a",
     "/cookiewall",
     "/newcookie",
+    "/session",
     "/to/other.test",
     "/nolocation",
     "/emptylocation",
@@ -58,6 +59,10 @@ async def redirects(x: Exchange) -> None:
             x.memory["cookies"] = x.memory.get("cookies", 0) + 1
             x.header("Set-Cookie", f"visit{x.memory['cookies']}=1; Path=/")
             await x.redirect("/newcookie")
+        case ["session"]:
+            await x.redirect("/session;jsessionid=0a1b")
+        case ["session;jsessionid=0a1b"]:
+            await x.answer(200, small_page("Session", ("/landing/session",)))
         case ["to", host]:
             x.header("Set-Cookie", "mine=1; Path=/")
             x.header("Set-Cookie", "everybodys=1; Domain=test; Path=/")

@@ -177,7 +177,8 @@ _BROKEN_HTTP = (
 _REDIRECTS = (
     _B("redirects.test", redirects.redirects,
        "/chain/N (N hops), /status/CODE, /self, /loop/a, /cookiewall (to itself with a cookie, then 200), "
-       "/newcookie (to itself with a new cookie each time), /to/HOST (with cookies for others), /nolocation, "
+       "/newcookie (to itself with a new cookie each time), /session (to itself with a session id), "
+       "/to/HOST (with cookies for others), /nolocation, "
        "/emptylocation, /twolocations, /seen-target, /relative, /fragment, /moved-away, /denied-target, "
        "/unparsable, /other-scheme. The home page links to them all.",
        "follows at most 5 hops within the domain, each paid for; checks robots.txt for every target; keeps "
@@ -224,7 +225,7 @@ _TRAPS = (
        "counts them as one domain: one pace, one budget, bounded origins"),
     _B("trap-session.test", traps.sessions,
        "Three articles; every answer puts a new ;jsessionid= into all links.",
-       "stops at the domain's budget, or knows session ids"),
+       "knows session ids: four pages (without: stops at the domain's budget)"),
     _B("trap-escape.test", traps.escaping, "A link whose ampersand is escaped twice.",
        "decodes entities once: two URLs, no more"),
 )  # fmt: skip
