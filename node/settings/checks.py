@@ -37,6 +37,7 @@ _LEAST: tuple[tuple[str, float], ...] = (
     ("parser.offer_pages", 1),
     ("parser.max_page_bytes", 1_024),
     ("parser.max_links_per_page", 1),
+    ("parser.near_duplicates", 0),
     ("parser.claim_after_s", 1),
     ("parser.page_deadline_s", 0.1),
     ("parser.max_deaths", 1),
@@ -68,6 +69,8 @@ def validate(settings: Settings) -> None:
         raise SettingsError("crawl.seen_error_rate must be between 1e-9 and 0.1")
     if crawl.max_urls_per_domain > MAX_URLS_PER_DOMAIN:
         raise SettingsError(f"crawl.max_urls_per_domain must be at most {MAX_URLS_PER_DOMAIN:,}")
+    if settings.parser.near_duplicates > 1:
+        raise SettingsError("parser.near_duplicates is a share of all pages: between 0 and 1")
     if crawl.scope == "list" and not crawl.domain_list:
         raise SettingsError('crawl.scope is "list": name the file in crawl.domain_list')
     least_s = settings.request_s + AHEAD_MS / 1000 + 5.0

@@ -140,6 +140,9 @@ class Parser(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Follow ``link rel=canonical``, too."""
     follow_next: bool = False
     """Follow ``link rel=next``, too."""
+    near_duplicates: float = 0.0
+    """Share of pages that are compared with others of their domain; 0 = none, 0.05 is plenty. A domain whose
+    pages are nearly the same [has a lower priority](operate.md#pages-that-are-nearly-the-same)."""
     claim_after_s: float = 60.0
     """A page another parser has held this long is taken over."""
     page_deadline_s: float = 20.0

@@ -151,8 +151,9 @@ class Frontier:
         *,
         time_left_s: float | None = None,
         returning: str = "",
+        near: bytes = b"",
     ) -> Verb[Offered]:
-        """Offer URLs by domain and acknowledge the pages they came from."""
+        """Offer URLs by domain and acknowledge the pages they came from; ``near``: as in ``near.told``."""
         options = [
             self.base_delay_ms,
             self.queue_cap(time_left_s),
@@ -175,7 +176,7 @@ class Frontier:
         if sys.byteorder == "big":
             ends.byteswap()
         ids = [each.decode() for each in acks]
-        args = (now_ms, _pack(options), _pack(ids), _pack(wire), joined, ends.tobytes(), bytes(slots))
+        args = (now_ms, _pack(options), _pack(ids), _pack(wire), joined, ends.tobytes(), bytes(slots), near)
         return Verb("offer", args, _offered)
 
     def lease(self, now_ms: int, tag: str, lanes: Sequence[int], want: int, start: int) -> Verb[Leased]:

@@ -24,6 +24,7 @@ leases:{lane}        zset    lease -> expiry (ms); bounded by what fetchers ask 
 d:{domain}           string  state of one domain, packed (``domain_record.py``)
 q:{level}:{domain}   list    URLs waiting; the levels together at most the domain's cap
 s:{layer}:{domain}   string  one layer of the seen filter; bounded by the budget
+near:{domain}        string  kinds of its pages met last; only where pages are compared
 robots:{domain}      hash    origin -> robots rules; at most ``max_origins_per_domain``
 sitemaps:{domain}    string  sitemap files visited; only where there are any
 spool                stream  pointers to pages not parsed yet; at most ``spool_max``
@@ -101,6 +102,10 @@ def seen(layer: int, name: str) -> str:
 
 def sitemaps(name: str) -> str:
     return f"sitemaps:{name}"
+
+
+def near(name: str) -> str:
+    return f"near:{name}"
 
 
 def robots(name: str) -> str:

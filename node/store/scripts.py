@@ -24,7 +24,7 @@ _PRELUDES = {
     "hop": ("_lib", "_seen"),
     "inspect": ("_lib",),
     "lease": ("_lib",),
-    "offer": ("_lib", "_seen"),
+    "offer": ("_lib", "_seen", "_near"),
     "reap": ("_lib",),
     "requeue": ("_lib",),
     "settle": ("_lib", "_pace"),

@@ -13,7 +13,7 @@ from node.store import spool
 from node.store.connection import Store
 from node.store.spool import Fate
 from node.store.tally import Tally
-from node.work.page_guard import PageGuard
+from node.work.page_guard import PageGuard, Unguarded
 
 
 class Charging:
@@ -34,8 +34,10 @@ class Charging:
         self._tally.add("pages_charged")
         self._book(self._store.call(spool.charge(page, why, self._consumer, self._most)))
 
-    def what_was_left(self, guard: PageGuard) -> bool:
+    def what_was_left(self, guard: Unguarded) -> bool:
         """Charge the page over which the parser died that was here before, if it was over one."""
+        if not isinstance(guard, PageGuard):
+            return False
         left = guard.left_behind
         if left is not None:
             why = guard.reason

@@ -13,7 +13,7 @@ from node.rules.entry import unpack
 from node.rules.health import Health
 from node.rules.pace import Limits
 from node.rules.shard import lane_of
-from node.store import domain_record, exclusions, keys, robots_cache
+from node.store import domain_record, exclusions, keys, near, robots_cache
 from node.store.closeup import health_of
 from node.store.connection import Store
 from node.store.frontier import Frontier
@@ -91,7 +91,8 @@ def _states(store: Store, domains: list[str], base_ms: int, now_ms: int) -> list
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """All about one domain. ``next_urls``: the first in its queues; ``robots``: origin -> words."""
+    """All about one domain. ``next_urls``: the first in its queues; ``robots``: origin -> words;
+    ``likeness``: how alike its pages are, in words, where they are compared."""
 
     state: DomainState
     lane: int
@@ -100,6 +101,7 @@ class Inspection:
     per_level: dict[int, int]
     next_urls: list[str]
     robots: dict[str, str]
+    likeness: str
 
 
 def inspect(store: Store, frontier: Frontier, data: Path, name: str) -> Inspection:
@@ -109,12 +111,13 @@ def inspect(store: Store, frontier: Frontier, data: Path, name: str) -> Inspecti
     lane = lane_of(domain)
     now = store.now_ms()
     levels = range(keys.LEVELS)
-    packed, owner, origins, *queues = store.calls(
+    packed, owner, origins, near_pages, *queues = store.calls(
         [],
         extra=[
             ("GET", keys.domain(domain)),
             ("HGET", keys.LANES, str(lane)),
             ("HGETALL", keys.robots(domain)),
+            ("GET", keys.near(domain)),
             *(("LLEN", keys.queue(level, domain)) for level in levels),
             *(("LRANGE", keys.queue(level, domain), "0", "4") for level in levels),
         ],
@@ -131,6 +134,7 @@ def inspect(store: Store, frontier: Frontier, data: Path, name: str) -> Inspecti
         per_level={level: int(n) for level, n in zip(levels, lengths, strict=True) if n},
         next_urls=[unpack(entry.decode()).url for head in heads for entry in head][:10],
         robots={origin.decode(): _robots_words(value, now) for origin, value in sorted(origins.items())},
+        likeness=near.unpack(near_pages).words,
     )
 
 

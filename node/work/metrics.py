@@ -28,6 +28,8 @@ _TOTALS = {
     "reaped": "Leases that ran out",
     "stale": "Results that came after their lease had run out",
     "retired": "Domains given up",
+    "pages_compared": "Pages compared with others of their domain",
+    "pages_near": "Pages found to be nearly the same as another",
 }
 """Counters of the ledger."""
 _TALLIED = {

@@ -20,6 +20,7 @@ from node.store.archive_read import ArchiveReader
 from node.store.decode import decode_body, undo_gzip
 from node.store.spool import Pointer
 from node.store.tally import Tally
+from node.work.compared import Compared
 
 
 def reading_by(settings: Settings) -> Callable[..., Reading]:
@@ -39,6 +40,7 @@ class PageReader:
         self._max_sitemaps = settings.crawl.max_sitemaps_per_domain
         self._purposes = settings.identity.purposes
         self._read = reading_by(settings)
+        self.compared = Compared(settings.parser.near_duplicates)
         self._archive = archive
         self._tally = tally
 
@@ -50,6 +52,7 @@ class PageReader:
         """
         stored = self._archive.read(pointer.position, self._max_wire_bytes)
         body, _state = decode_body(stored.body, stored.content_encoding, self._max_page_bytes)
+        self.compared.see(pointer.url, body)
         reading = self._read(
             body,
             pointer.url,

@@ -45,11 +45,9 @@ OFFER_URLS = 2_000
 class Parser:
     """One parser process; ``number`` is its place in the node, from 1."""
 
-    def __init__(
-        self, settings: Settings, number: int, stop: StopFlag, guard: Unguarded | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, number: int, stop: StopFlag) -> None:
         self.settings = settings
-        self.guard = guard or Unguarded()
+        self.guard = Unguarded()
         self.number = number
         self.stop = stop
         self.consumer = f"p{number}"
@@ -63,7 +61,8 @@ class Parser:
         self.in_hand = 0
         self.took = 0
         """Pages taken last: none means that there was nothing to do."""
-        self._next_beat = self._next_sign = self._next_claim = 0.0
+        self._next_beat = self._next_claim = 0.0
+        self._signs = process.SignsOfLife(BEAT_S)
         self._own_first = True
         self._busy_s = 0.0
         self._commands_booked = 0
@@ -89,7 +88,7 @@ class Parser:
         self._leave()
 
     def _see_to_what_was_left(self) -> None:
-        if isinstance(self.guard, PageGuard) and self.charging.what_was_left(self.guard):
+        if self.charging.what_was_left(self.guard):
             self._next_claim = time.monotonic() + LEAVE_TO_OTHERS_S
 
     def _patiently(self, action: Callable[[], object]) -> None:
@@ -172,12 +171,6 @@ class Parser:
         self._busy_s = 0.0
         return self.tally.take()
 
-    def _show_life(self) -> None:
-        now = time.monotonic()
-        if now >= self._next_sign:
-            process.notify("WATCHDOG=1")
-            self._next_sign = now + BEAT_S
-
     # -- pages
 
     def _take(self) -> list[Page]:
@@ -208,7 +201,7 @@ class Parser:
         for start in range(0, len(pages), step):
             self._parse_and_offer(pages[start : start + step])
             self.in_hand -= step
-            self._show_life()
+            self._signs.give()
         self.in_hand = 0
 
     def _parse_and_offer(self, pages: list[Page]) -> None:
@@ -265,7 +258,8 @@ class Parser:
     def _offer(self, groups: dict[str, Group], pages: list[Page]) -> bool:
         """Offer, and acknowledge ``pages``. False: refused for want of memory; they are parsed again."""
         ids = [page.id for page in pages]
-        verb = self.frontier.offer(self.store.now_ms(), groups.values(), ids)
+        near = self.reader.compared.take()
+        verb = self.frontier.offer(self.store.now_ms(), groups.values(), ids, near=near)
         self._watch.start()
         try:
             offered = self.store.call(verb)
@@ -295,8 +289,8 @@ def main(settings: Settings, number: int) -> None:
     stop = StopFlag()
     stop.install()
     with process.lock(settings.data / "run" / f"parser-{number}.lock", f"parser {number}"):
-        guard = PageGuard(settings, number)
-        parser = Parser(settings, number, stop, guard)
+        parser = Parser(settings, number, stop)
+        parser.guard = guard = PageGuard(settings, number)
         bound_memory()
         try:
             parser.run()

@@ -130,6 +130,20 @@ def notify(state: str) -> None:
         out.send(state.encode())
 
 
+class SignsOfLife:
+    """Tells systemd's watchdog that work goes on, whenever it is called, but not more often than needed."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        self._next_s = 0.0
+
+    def give(self) -> None:
+        now = time.monotonic()
+        if now >= self._next_s:
+            notify("WATCHDOG=1")
+            self._next_s = now + self._every_s
+
+
 @contextlib.contextmanager
 def lock(path: Path, what: str, *, patience_s: float = 0.0) -> Iterator[int]:
     """Hold ``path`` locked; ``what`` names the holder if somebody else has it.

@@ -153,6 +153,7 @@ def inspection(found: Inspection, *, as_json: bool) -> None:
         ("first byte", _first_byte(state)),
         ("due in", f"{state.due_in_ms / 1000:.1f} s"),
         ("unreachable in a row", f"{state.unreachable}"),
+        ("pages alike", found.likeness),
     ]
     rows += [("state", word) for word, on in (("retired", state.retired), ("excluded", found.excluded)) if on]
     rows += [("robots", f"{origin}: {words}") for origin, words in found.robots.items()]

@@ -100,6 +100,8 @@ def _rows(
     yield "domains", _domains_words(look)
     yield from _trouble(closeup)
     yield "outcomes", ", ".join(f"{name} {n:,}" for name, n in sorted(look.outcomes.items()))
+    if compared := look.count("pages_compared"):
+        yield "nearly the same", f"{look.count('pages_near'):,} of {compared:,} pages compared"
     yield "signals", ", ".join(f"{name} {n:,}" for name, n in look.signals.items())
     yield "opted out", ", ".join(f"{name} {n:,}" for name, n in look.opted_out.items())
     yield "no robots.txt", ", ".join(f"{name} {n:,}" for name, n in look.robots_unavailable.items())

@@ -19,6 +19,7 @@ import uvloop
 from node.rules import charset, html
 from node.rules.entry import Lease
 from node.rules.headers import first
+from node.rules.similar import simhash
 from node.rules.url import Joiner
 from node.settings import Settings
 from node.store import keys, spool
@@ -216,4 +217,7 @@ class _Driver:
             for each, encoding in zip(extracted, encodings, strict=True):
                 join = Joiner(each.base, encoding).join
                 dict.fromkeys(map(join, each.links))
+        with lap("parser", "fingerprint (of a page that is compared; off by default)", count, part_of=_PAGE):
+            for body in bodies:
+                simhash(body)
         self.page_bytes += sum(map(len, bodies))

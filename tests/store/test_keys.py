@@ -36,6 +36,7 @@ def test_the_table_names_what_the_builders_build() -> None:
         keys.seen(1, "x.test"),
         keys.robots("x.test"),
         keys.sitemaps("x.test"),
+        keys.near("x.test"),
     }
     not_keys = {keys.PARSERS, keys.SCHEMA}
     constants = {value for name, value in vars(keys).items() if name.isupper() and isinstance(value, str)}

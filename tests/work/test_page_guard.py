@@ -18,6 +18,7 @@ from node.rules.html_flat import is_lopsided
 from node.settings import Settings
 from node.store import in_hand, keys, spool
 from node.store.connection import Store
+from node.store.frontier import Frontier
 from node.store.spool import DeadLetter, Fate, Pointer
 from node.work import dead
 from node.work.local import LocalNode
@@ -52,6 +53,7 @@ class Node:
         )
         self.settings: Settings = settings_of.load(self.config)
         self.store = Store(self.settings)
+        self.frontier = Frontier(self.settings)
         self.running: dict[int, subprocess.Popen[bytes]] = {}
 
     def put(self, pages: dict[str, bytes]) -> None:

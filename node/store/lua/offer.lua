@@ -9,6 +9,8 @@
 --      5  the entries of all groups in a row: most are known and need never be cut out of it
 --      6  '<I4' for each entry: where it ends in 5
 --      7  the filter slots of each entry, 12 * rounds bytes
+--      8  '' or msgpack [[domain, lane, high and low half of a fingerprint, ...], ...]: domains of pages that
+--         were read, with the fingerprints of those that are compared (_near.lua)
 -- returns {acknowledged, admitted, seen, refused, displaced, below,
 --          full domain, worst level it holds (-1: nothing is better), believe_ms, ...}
 --         below: levels from this one on are turned away just now, whatever their domain
@@ -24,6 +26,7 @@ local acks = cmsgpack.unpack(ARGV[3])
 local groups = cmsgpack.unpack(ARGV[4])
 local entries, ends, slots, slot_bytes = ARGV[5], ARGV[6], ARGV[7], 12 * plan[1]
 local is_returning = returning ~= ''
+local pages = ARGV[8] ~= '' and cmsgpack.unpack(ARGV[8])
 
 -- Redis itself says whether there is room: at maxmemory it refuses a script's first such write.
 local probe = redis.pcall('SET', 'clock', now)
@@ -97,6 +100,7 @@ end
 local function admit(admission, domain, new, first)
   local seen, waiting, life = admission.seen, admission.waiting, domain.a
   local turned_away, told, shed = 0, nil, 0
+  local lower = pages and likeness_of(domain.name).lowered or 0
   for i = 1, #new do
     local number = first + new[i]
     local slot = number * slot_bytes
@@ -109,6 +113,10 @@ local function admit(admission, domain, new, first)
       local from = number == 0 and 1 or 1 + halves('<I4', ends, number * 4 - 3)
       local entry = string.sub(entries, from, (halves('<I4', ends, number * 4 + 1)))
       local level = level_of(entry)
+      if lower > 0 then
+        level = math.min(LEVELS - 1, level + lower)
+        entry = string.char(48 + level) .. string.sub(entry, 2)
+      end
       local enter = level < free and waiting < cap
       if not enter and not closed_to_all and displace(admission, level) then
         enter = true
@@ -175,6 +183,12 @@ local function offer_to(name, lane, first_due, many, first)
   end
 end
 
+if pages then
+  local names = {}
+  for i, group in ipairs(groups) do names[i] = group[1] end
+  for _, page in ipairs(pages) do names[#names + 1] = page[1] end
+  recall(names)
+end
 local first = 0
 for _, group in ipairs(groups) do
   local name, lane, first_due, many = unpack(group)
@@ -187,7 +201,27 @@ for _, group in ipairs(groups) do
   first = first + many
 end
 
+-- A domain whose pages are much alike waits so many delays more; this comes after the visit was settled.
+for _, page in ipairs(pages or {}) do
+  local name = page[1]
+  for i = 3, #page, 2 do
+    local known = with_kinds(name)
+    if compare(known, page[i], page[i + 1]) then count('pages_near', 1) end
+    count('pages_compared', 1)
+    known.changed = true
+  end
+  local known = likeness_of(name)
+  if known.lowered > 0 then
+    local domain = open(name, page[2])
+    domain.due = math.max(domain.due, now + base_delay * (1 + known.lowered))
+    if not domain.packed and not admissions[name] then domains[name] = nil end
+  end
+end
+
 pass_at_maxmemory()
+for name, known in pairs(likenesses) do
+  if known and known.changed and not no_memory then save_likeness(name, known) end
+end
 local acknowledged = 0
 for from = 1, #acks, 1000 do
   local to = math.min(from + 999, #acks)
