@@ -36,7 +36,8 @@ class InHand:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
         try:
-            os.ftruncate(handle, _BOOT + _NOTE)
+            # with its blocks: a note on a disk that has become full would end the process (SIGBUS)
+            os.posix_fallocate(handle, 0, _BOOT + _NOTE)
             self._map = mmap.mmap(handle, _BOOT + _NOTE)
         finally:
             os.close(handle)

@@ -18,6 +18,8 @@ from node.store import keys
 from node.store.scripts import Verb
 from node.store.warc import Position
 
+MAX_WHY = 300
+"""Characters kept of the reason why a page was given up."""
 HELD_MS = 10**9
 """What is held for whoever comes first counts as not looked at for so long that anybody may take it."""
 
@@ -97,7 +99,11 @@ class Fate(IntEnum):
 
 
 def charge(page: bytes, why: str, consumer: str, most: int) -> Verb[Fate]:
-    """Charge a page that ``consumer`` had in hand with the end of a parser; at ``most`` it is given up."""
+    """Charge a page that ``consumer`` had in hand with the end of a parser; at ``most`` it is given up.
+
+    ``why`` may hold what a page said: of it only what can be printed is kept.
+    """
+    why = "".join(char if char.isprintable() else "\ufffd" for char in why[:MAX_WHY])
     args = (page, why, most, consumer, keys.SUSPECTS, HELD_MS, keys.DEAD_MAX)
     return Verb("charge", args, lambda answer: Fate(answer[0]))
 

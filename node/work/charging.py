@@ -38,11 +38,12 @@ class Charging:
         """Charge the page over which the parser died that was here before, if it was over one."""
         if not isinstance(guard, PageGuard):
             return False
-        left = guard.left_behind
+        left, why = guard.left_behind, guard.reason
         if left is not None:
-            why = guard.reason
             self.charge(left.page, why)
             sys.stderr.write(f"the parser before this one {why}, over page {left.page.decode()}\n")
+        elif guard.last_words:
+            sys.stderr.write(f"the parser before this one {why}, with no page in hand\n")
         guard.settled()
         return left is not None
 

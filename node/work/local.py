@@ -142,8 +142,7 @@ class LocalNode:
             if child.process is not None:
                 code = child.process.poll()
                 if code is None:
-                    if child.role == "parser" and is_stuck(self.settings, child.number, child.process.pid):
-                        child.process.kill()
+                    self._end_if_stuck(child)
                     continue
                 child.process = None
                 words = self._last_words(child)
@@ -159,6 +158,13 @@ class LocalNode:
                 child.restarts += 1
                 self._start(child)
         return news
+
+    def _end_if_stuck(self, child: Child) -> None:
+        """A parser that hangs without computing: no deadline of its own ends it."""
+        if child.role != "parser" or child.process is None:
+            return
+        if is_stuck(self.settings, child.number, child.process.pid):
+            child.process.kill()
 
     def _last_words(self, child: Child) -> str:
         """What it wrote last, if it wrote anything since it was started."""
@@ -218,6 +224,7 @@ class LocalNode:
             give_up = time.monotonic() + DRAIN_SPOOL_S
             while time.monotonic() < give_up and self._spooled():
                 for child in parsers:
+                    self._end_if_stuck(child)
                     if child.process is None or child.process.poll() is not None:
                         child.process = None
                         self._start(child)

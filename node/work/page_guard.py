@@ -18,8 +18,9 @@ import traceback
 from pathlib import Path
 from typing import Final
 
+from node.errors import DiskError
 from node.settings import Settings
-from node.store import in_hand
+from node.store import in_hand, spool
 from node.store.clock import boottime_ms
 from node.store.in_hand import InHand
 
@@ -27,7 +28,6 @@ STUCK_FACTOR: Final = 4
 """A page that is in hand for this many deadlines of time, computing or not, has its parser ended by whoever
 supervises it (under systemd: ``WatchdogSec``)."""
 MAX_WORDS: Final = 8_192
-MAX_REASON: Final = 300
 
 _CRASH: Final = "Fatal Python error: "
 _STACK: Final = "Stack (most recent call first):"
@@ -47,16 +47,21 @@ class Unguarded:
 class PageGuard(Unguarded):
     """Notes the page in hand, ends the process where one takes too long, and tells why the last one ended.
 
-    For one process per ``number`` at a time. Raises ``OSError`` where its files can't be made.
+    For one process per ``number`` at a time. Raises ``DiskError`` where its files can't be made.
     """
 
     def __init__(self, settings: Settings, number: int) -> None:
         self.deadline_s = settings.parser.page_deadline_s
-        self._in_hand = InHand(note_path(settings, number))
-        self._words = words_path(settings, number).open("ab", buffering=0)
+        words = words_path(settings, number)
+        try:
+            self._in_hand = InHand(note_path(settings, number))
+            self._words = words.open("ab", buffering=0)
+            said = words.read_bytes()[:MAX_WORDS]
+        except OSError as error:
+            raise DiskError(f"{words.parent} can't be written: {error.strerror}") from None
         self.left_behind = self._in_hand.left_behind
         """The page over which the parser died that was here before."""
-        self.last_words = words_path(settings, number).read_bytes()[:MAX_WORDS].decode(errors="replace")
+        self.last_words = said.decode(errors="replace")
         """What that one wrote as it died: a stack, if anything."""
         # Both write by themselves, whatever the interpreter is busy with.
         faulthandler.enable(self._words, all_threads=False)
@@ -110,7 +115,7 @@ def words_path(settings: Settings, number: int) -> Path:
 
 
 def reason(words: str, deadline_s: float) -> str:
-    """One line for people of what a parser wrote as it died; printable, whatever is in it."""
+    """One line for people of what a parser wrote as it died."""
     first = words.lstrip().partition("\n")[0].strip()
     if first.startswith(_CRASH):
         what = f"crashed: {first.removeprefix(_CRASH)}"
@@ -122,8 +127,7 @@ def reason(words: str, deadline_s: float) -> str:
         what = "was killed"
     place = _PLACE.search(words)
     where = f" ({place[1]}, line {place[2]}, {place[3]})" if place else ""
-    room = MAX_REASON - len(where)
-    return "".join(c if c.isprintable() else "\ufffd" for c in what[:room] + where)
+    return what[: spool.MAX_WHY - len(where)] + where
 
 
 def is_stuck(settings: Settings, number: int, pid: int) -> bool:
