@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -14,52 +13,14 @@ from typing import Any
 from deploy import plan_command
 from deploy.errors import ExitCode, FleetError, InputError
 from deploy.inventory import VARIABLE, Fleet, find
+from deploy.plan import MOST_NODES
+from deploy.values import duration, hosts, number, version, whole
 
 _WATCH_S = 5.0
 
 
-def _nodes(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text) <= 10_000:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of nodes (1 to 10,000)")
-    return int(text)
-
-
-def _count(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text) <= 10**9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above zero")
-    return int(text)
-
-
-def _whole(text: str) -> int:
-    if not text.isdigit() or int(text) > 10**9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 1 <= value <= 86_400:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds (1 to 86,400)")
-    return value
-
-
-def _duration(text: str) -> str:
-    if not re.fullmatch(r"[0-9]+(\.[0-9]+)?(s|m|min|h|d)?", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no duration: write 90s, 15m or 2h")
-    return text
-
-
-def _version(text: str) -> str:
-    if not re.fullmatch(r"[0-9][0-9A-Za-z.+_-]*", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no version")
-    return text
-
-
-def _hosts(text: str) -> tuple[str, ...]:
-    return tuple(filter(None, re.split(r"[,\s]+", text)))
+_HOW_MANY = whole(10**9, "whole number above zero")
+_SECONDS = number(1, 86_400, "number of seconds")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -79,7 +40,7 @@ def _parser() -> argparse.ArgumentParser:
             )
             command.add_argument(
                 "--limit",
-                type=_hosts,
+                type=hosts,
                 action="extend",
                 default=[],
                 metavar="HOST,...",
@@ -92,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_domains(add)
     command = add("balance", "how a list of domains falls on the nodes", _balance, fleet=False)
     command.add_argument("list", type=Path, metavar="LIST", help="plain, rank,domain CSV, or .gz of either")
-    command.add_argument("--nodes", type=_nodes, default=12)
+    command.add_argument("--nodes", type=whole(MOST_NODES, "number of nodes"), default=12)
     command.add_argument("--json", action="store_true")
     plan_command.arguments(
         add("plan", "how many nodes, how long, what cost, and what binds", plan_command.run)
@@ -109,19 +70,19 @@ def _add_life(add: Add) -> None:
         "--list", type=Path, metavar="FILE", help="the domains; default: as the inventory says"
     )
     command.add_argument(
-        "--version", type=_version, metavar="V", help="which release; default: the last built"
+        "--version", type=version, metavar="V", help="which release; default: the last built"
     )
     command.add_argument("--check", action="store_true", help="only say what would change")
     command = add("deploy", "a release, settings, lists: one node at a time, until one fails", _deploy)
     command.add_argument(
-        "--version", type=_version, metavar="V", help="which release; default: the last built"
+        "--version", type=version, metavar="V", help="which release; default: the last built"
     )
     command.add_argument("--check", action="store_true", help="only say what would change")
     add("restart", "Redis and all processes anew, one node at a time", _restart)
     command = add("replace", "begin the shard of a node anew whose disk was lost", _replace)
     command.add_argument("host", metavar="HOST")
     command.add_argument(
-        "--version", type=_version, metavar="V", help="which release; default: the last built"
+        "--version", type=version, metavar="V", help="which release; default: the last built"
     )
     command = add("collect", "bring WARC files, logs and index; what was broken off goes on", _collect)
     command.add_argument("into", type=Path, metavar="DIR", help="gets a folder for each node")
@@ -138,16 +99,16 @@ def _add_crawl(add: Add) -> None:
     command = add("status", "how all nodes stand, in one table", _status)
     command.add_argument("--json", action="store_true", help="for programs")
     command.add_argument(
-        "--watch", type=_seconds, nargs="?", const=_WATCH_S, metavar="SECONDS", help="again and again (5)"
+        "--watch", type=_SECONDS, nargs="?", const=_WATCH_S, metavar="SECONDS", help="again and again (5)"
     )
     command = add("pause", "hand out no more URLs anywhere until 'resume'", _pause)
     command.add_argument("--reason", default="", help="shown by status")
     add("resume", "go on after pause or drain", _resume)
     command = add("drain", "pause, and wait until nothing is under way anywhere", _drain)
-    command.add_argument("--wait", type=_duration, default="10m", metavar="TIME", help="default 10m")
+    command.add_argument("--wait", type=duration, default="10m", metavar="TIME", help="default 10m")
     add("check", "verify on all nodes that nothing is lost and ready means workable", _check)
     command = add("logs", "the last lines of all nodes' logs, in the order of their time", _logs)
-    command.add_argument("-n", type=_count, default=50, dest="most", help="lines of each node (50)")
+    command.add_argument("-n", type=_HOW_MANY, default=50, dest="most", help="lines of each node (50)")
     command.add_argument("--unit", choices=("fetcher", "parser", "watch", "redis"), default="")
     command.add_argument("--since", default="", metavar="TIME", help="as journalctl's: '10 min ago'")
 
@@ -160,13 +121,20 @@ def _add_domains(add: Add) -> None:
     command.add_argument("names", nargs="+", metavar="DOMAIN")
     command = add("trim", "take the worst URLs out of domains' queues, into files on their nodes", _trim)
     command.add_argument("names", nargs="*", metavar="DOMAIN")
-    command.add_argument("--over", type=_count, metavar="N", help="all domains with more than N URLs waiting")
-    command.add_argument("--largest", type=_count, metavar="K", help="the K longest queues of the fleet")
-    command.add_argument("--keep", type=_whole, metavar="N", help="how many of the best stay; --over: its N")
+    command.add_argument(
+        "--over", type=_HOW_MANY, metavar="N", help="all domains with more than N URLs waiting"
+    )
+    command.add_argument("--largest", type=_HOW_MANY, metavar="K", help="the K longest queues of the fleet")
+    command.add_argument(
+        "--keep",
+        type=whole(10**9, "whole number", least=0),
+        metavar="N",
+        help="how many of the best stay; --over: its N",
+    )
     command.add_argument("--dry-run", action="store_true", help="only count what would go")
     command.add_argument("--yes", action="store_true", help="ask nothing")
     command = add("top", "the longest queues of the fleet", _top)
-    command.add_argument("-n", type=_count, default=20, dest="most")
+    command.add_argument("-n", type=_HOW_MANY, default=20, dest="most")
     command.add_argument("--json", action="store_true")
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from deploy.inventory import find
 from deploy.plan import MOST_NODES, Archive, Plan, Wish, plan, with_nodes
 from deploy.plan_words import Rates
 from deploy.prices import Instance
+from deploy.values import number, whole
 
 DEFAULT_INSTANCE = "i7i.4xlarge"
 TABLE_PAGES = (1e7, 1e8, 1e9, 1e10)
@@ -25,34 +24,6 @@ TABLE_ARCHIVES = (Archive.FULL, Archive.COLLECTED)
 _DEFAULTS = Wish()
 STATUS = ""
 """What ``--now`` without a file stands for: ask the fleet."""
-
-
-def number(least: float, most: float, what: str) -> Callable[[str], float]:
-    """A type for argparse: ``1e9``, ``1,000,000`` or ``0.5`` between two bounds."""
-
-    def read(text: str) -> float:
-        try:
-            value = float(text.replace(",", "").replace("_", ""))
-        except ValueError:
-            value = math.nan
-        if not least <= value <= most:  # not a number is in no range
-            raise argparse.ArgumentTypeError(f"{text!r} is no {what} ({least:g} to {most:g})")
-        return value
-
-    return read
-
-
-def whole(most: int, what: str) -> Callable[[str], int]:
-    """The same for whole numbers from 1 on."""
-    of_any = number(1, most, what)
-
-    def read(text: str) -> int:
-        value = of_any(text)
-        if value != int(value):
-            raise argparse.ArgumentTypeError(f"{text!r} is no {what} (1 to {most:,})")
-        return int(value)
-
-    return read
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
