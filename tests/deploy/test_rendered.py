@@ -10,7 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
+import yaml  # type: ignore[import-untyped]
 
 from node import settings
 from node.store import keys
@@ -116,6 +118,67 @@ def test_a_fleets_redis_is_asked_what_a_laptops_is(twelve: Path) -> None:
 
 
 def test_what_roles_ask_of_redis_is_there_under_that_name() -> None:
-    """The role reads the excluded names by the key that the node keeps them under."""
+    """The role reads the names excluded one by one by the key that the node keeps them under."""
     tasks = (ANSIBLE / "roles" / "node" / "tasks" / "domains.yml").read_text()
     assert f"SMEMBERS {keys.EXCLUDED}\n" in tasks
+
+
+def test_any_setting_can_be_told_through_the_inventory(tmp_path: Path) -> None:
+    """Every setting of the reference, tables in lists among them, comes to the node as it was told."""
+    wanted = msgspec.convert(
+        {
+            "paths": {"data": "/srv/milliarde", "redis_socket": "/run/milliarde/redis.sock"},
+            "identity": {"purpose": ["search", "archive"]},
+            "web_bot_auth": {"agent": "https://bot.example.org"},
+            "priority": {"rules": [{"pattern": '/"ä"/*', "level": 1}, {"pattern": "/b/", "shift": -2}]},
+            "gateway": {"headers": ["A: b"]},
+            "crawl": {"seen_error_rate": 1e-6, "sitemaps": True},
+        },
+        settings.Settings,
+    )
+    told = msgspec.to_builtins(wanted)
+    fixed = yaml.safe_load((ANSIBLE / "roles" / "node" / "vars" / "main.yml").read_text())[
+        "node_settings_fixed"
+    ]
+    told = {
+        section: {name: each for name, each in values.items() if name not in fixed.get(section, ())}
+        for section, values in told.items()
+    }
+    told["identity"].pop("contact")
+    inventory = ANSIBLE / "inventory" / "pilot.yml"
+    found = settings.load(
+        _rendered(tmp_path, inventory, "-e", json.dumps({"milliarde_settings": told})) / "pilot-node.toml"
+    )
+    for section, values in told.items():
+        for name, each in values.items():
+            assert msgspec.to_builtins(getattr(getattr(found, section), name)) == each, f"{section}.{name}"
+
+
+def test_a_run_has_one_release(tmp_path: Path) -> None:
+    """What is built while a playbook runs does not change which release it brings, on any host."""
+    (tmp_path / "VERSION").write_text("1.0\n")
+    inventory = tmp_path / "fleet.yml"
+    inventory.write_text(
+        json.dumps({"nodes": {"hosts": {"a": {}, "b": {}}, "vars": {"ansible_connection": "local"}}})
+    )
+    overwrite = {
+        "ansible.builtin.copy": {"content": "2.0", "dest": str(tmp_path / "VERSION"), "mode": "0644"}
+    }
+    tell = "{{ inventory_hostname }} brings {{ milliarde_version }}."
+    plays = [
+        {
+            "hosts": "nodes",
+            "gather_facts": False,
+            "tasks": [{"ansible.builtin.import_tasks": str(ANSIBLE / "tasks" / "release.yml")}, overwrite],
+        },
+        {"hosts": "nodes", "gather_facts": False, "tasks": [{"ansible.builtin.debug": {"msg": tell}}]},
+    ]
+    playbook = tmp_path / "play.yml"
+    playbook.write_text(json.dumps(plays))
+    (tmp_path / "group_vars").symlink_to(ANSIBLE / "group_vars")
+    done = _playbook(playbook, "-i", inventory, "-e", json.dumps({"milliarde_wheelhouse": str(tmp_path)}))
+    assert "a brings 1.0." in done.stdout, done.stdout + done.stderr
+    assert "b brings 1.0." in done.stdout
+    for name in ("site.yml", "deploy.yml"):
+        first = yaml.safe_load((ANSIBLE / name).read_text())[0]["tasks"][0]
+        assert first["ansible.builtin.import_tasks"] == "tasks/release.yml"

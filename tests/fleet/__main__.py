@@ -13,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 
+from tests.fleet import timeline
 from tests.fleet.base import Unavailable, base
 from tests.fleet.box import DISK
 from tests.fleet.boxes import Fleet
@@ -27,6 +28,9 @@ def _arguments() -> argparse.Namespace:
     up.add_argument("--boxes", type=int, default=3)
     up.add_argument("--dir", type=Path, required=True, help="for inventory, key and ssh_config")
     up.add_argument("--disk-mb", type=int, default=512, help=f"size of each box's own disk, {DISK}")
+    runs = commands.add_parser("timeline", help="where the time of recorded runs went, task by task")
+    runs.add_argument("runs", type=Path, metavar="DIR", help="$MILLIARDE_RUNS/runs of an operator")
+    runs.add_argument("-n", type=int, default=12, dest="most", help="tasks of each run (12)")
     return parser.parse_args()
 
 
@@ -36,6 +40,9 @@ def main() -> None:
     try:
         if arguments.command == "base":
             print(base())
+            return
+        if arguments.command == "timeline":
+            print("\n".join(timeline.lines(arguments.runs, arguments.most)))
             return
         stop = threading.Event()
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # also while booting: the boxes are ended

@@ -211,6 +211,12 @@ class Box:
         """Unplug its network cable, or plug it in again."""
         self._network.link(self.number, up=up)
 
+    def lose_disk(self) -> None:
+        """While it is off: its disk is another one, empty, as after the instance was stopped."""
+        assert self._process is not None
+        assert self._process.poll() is not None, f"{self.name} is on"
+        run("blkdiscard", "--zeroout", self._device)
+
     def fill(self, folder: str, *, leave_bytes: int = 0) -> None:
         """Fill the disk that ``folder`` is on, all but the last ``leave_bytes``."""
         self.ssh(f"python3 -c '{_FILL}' {folder}/{_FILLING} {leave_bytes}")

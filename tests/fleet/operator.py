@@ -20,7 +20,7 @@ from tests.web.running import MiniWeb
 
 REPO = Path(__file__).resolve().parents[2]
 DEADLINE_S = 900.0
-CODES = {"ok": 0, "failed": 20, "unreachable": 21}
+CODES = {"ok": 0, "failed": 20, "unreachable": 21, "refused": 22}
 """How ``milliarde-fleet`` ends, by what became of the hosts."""
 _RECAP = re.compile(r"^(\S+) +: (.*)$", re.MULTILINE)
 

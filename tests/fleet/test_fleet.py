@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -25,7 +28,7 @@ from tests.fleet.box import Box
 from tests.fleet.boxes import Fleet
 from tests.fleet.network import inside
 from tests.fleet.operator import Operator, Wheelhouse, trust, workers
-from tests.fleet.ready import need_boxes
+from tests.fleet.ready import need_boxes, need_root_and
 from tests.web.log import Entry, now_ms
 from tests.web.running import MiniWeb
 from tests.web.shape import domain_name
@@ -94,6 +97,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     need_boxes()
     if importlib.util.find_spec("ansible_runner") is None:
         missing("ansible-runner is not installed (scripts/setup --fleet installs it)")
+    need_root_and("rsync", "blkdiscard")
     folder = tmp_path_factory.mktemp("fleet")
     with ExitStack() as stack:
         wheels = Wheelhouse(folder / "wheelhouse")
@@ -261,6 +265,26 @@ def test_a_new_version_comes_to_one_node_after_the_other(story: Story) -> None:
     story.goes_on()
 
 
+def test_a_lost_disk_costs_one_shard_its_crawl(story: Story) -> None:
+    """The disk of one node is empty after a power cut: its shard is begun anew, the others don't notice.
+
+    It is the node of the excluded domain, so that what follows shows that the list came back, too.
+    """
+    box = story.owner(story.excluded)
+    others = [each for each in story.fleet if each is not box]
+    before = [workers(each) for each in others]
+    box.kill_leader()
+    box.lose_disk()
+    box.boot()
+    assert box.ssh("findmnt /srv/milliarde", check=False).stdout == ""
+    assert workers(box) == {}
+    story.operator.run("replace", others[0].name, ends="refused")
+    story.operator.run("replace", box.name)
+    story.goes_on()
+    story.at_full_strength(box)
+    assert [workers(each) for each in others] == before
+
+
 def test_nothing_is_lost(story: Story) -> None:
     """After all that, and a drain, every URL that a node admitted is in exactly one place."""
     story.operator.run("drain")
@@ -292,6 +316,28 @@ def test_the_excluded_domain_stayed_excluded(story: Story) -> None:
         each.t_ms for each in story.log.requests() if manners.domain_of(each.host or "") != story.excluded
     ]
     assert max(others) - last_ms > 30_000
+
+
+def test_nothing_goes_before_it_is_collected(story: Story, tmp_path: Path) -> None:
+    """``down`` is refused; ``collect`` brings each node's own shard, whole; then all is down."""
+    story.operator.run("down", ends="refused")
+    assert all(story.fleet.each(workers))
+    said = story.operator.run("collect", tmp_path, "--final")
+    for box in story.fleet:
+        assert re.search(rf"^{box.name}: .* whole$", said, re.MULTILINE), said
+        urls = [
+            json.loads(line)["url"]
+            for log in (tmp_path / box.name / "log").iterdir()
+            for line in log.read_text().splitlines()
+        ]
+        assert urls
+        assert {node_of(manners.domain_of(urlsplit(url).hostname or ""), BOXES) for url in urls} == {
+            story.fleet.boxes.index(box)
+        }
+        assert (tmp_path / box.name / "index.cdxj").stat().st_size > 0
+    story.operator.run("down")
+    for box in story.fleet:
+        assert box.ssh("pgrep --uid milliarde", check=False).stdout == ""
 
 
 def test_no_packet_passed_between_nodes(story: Story) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from node.work.signing import make_key
 from tests.fleet.box import DISK, Box
 from tests.fleet.boxes import Fleet
 from tests.fleet.network import inside
@@ -82,11 +83,12 @@ class Story:
         counts, said = self.play(*words, **variables)
         assert (counts["failed"], counts["changed"]) == (0, 0), said
 
-    def refuses(self, why: str, **variables: Any) -> None:
-        """Run it, and be refused with these words before anything was changed."""
+    def refuses(self, *why: str, **variables: Any) -> None:
+        """Run it, and be refused with all these words before anything was changed."""
         counts, said = self.play(**variables)
         assert (counts["failed"], counts["changed"]) == (1, 0), said
-        assert why in " ".join(said.split()), said
+        for words in why:
+            assert words in " ".join(said.split()), said
 
     def on_disk(self) -> str:
         """What kind of file system is on the data's disk."""
@@ -129,9 +131,22 @@ def test_what_is_wrong_is_said_before_anything_changes(story: Story) -> None:
     story.refuses("you would be locked out", milliarde_operator_addresses=["192.0.2.1"])
     story.refuses("There is no disk of the model", milliarde_data_disk="Amazon EC2 NVMe Instance Storage")
     wipe = {"milliarde_data_wipe": True}
-    story.refuses("There are no wheels of 9.9", milliarde_version="9.9", **wipe)
-    story.refuses("There is no list of domains at /nowhere", milliarde_domain_list="/nowhere", **wipe)
     story.refuses("the firewall lets nobody read there", milliarde_metrics_host="0.0.0.0", **wipe)
+    story.refuses(
+        "There are no wheels of 9.9",
+        "There is no list of domains at /nowhere",
+        "milliarde_contact must be the URL of a page that says who you are",
+        "milliarde_settings can't say what the inventory says elsewhere: crawl.me.",
+        "/nowhere.key is not there",
+        milliarde_version="9.9",
+        milliarde_domain_list="/nowhere",
+        milliarde_contact="us@crawler.test",
+        milliarde_nodes=2,
+        milliarde_settings={"crawl": {"me": 1}},
+        milliarde_signing_key="/nowhere.key",
+        **wipe,
+    )
+    story.refuses("identity.token", milliarde_settings={"identity": {"token": "no token"}}, **wipe)
     assert story.on_disk() == "ext4"
 
 
@@ -164,8 +179,7 @@ def test_the_machine_is_as_it_should_be(story: Story) -> None:
     assert box.ssh("systemctl is-enabled redis-server", check=False).stdout.strip() == "masked"
     assert box.ssh("ss -Hltn sport = :6379").stdout == ""
     assert box.ssh("stat -c '%U %a' /run/milliarde/redis.sock").stdout.strip() == "milliarde 660"
-    redis = "redis-cli -s /run/milliarde/redis.sock"
-    assert box.ssh(f"{redis} SMEMBERS excluded").stdout.split() == ["two.test"]
+    assert box.ssh("grep --text '^test.' /srv/milliarde/excluded.names").stdout == "test.two\n"
     assert box.ssh("milliarde status --json >/dev/null && echo fine").stdout == "fine\n"
     assert "sudo milliarde status" in box.ssh("su admin -c 'milliarde status' 2>&1", check=False).stdout
 
@@ -202,15 +216,31 @@ def test_the_number_of_processes_follows_the_inventory(story: Story) -> None:
 
 
 def test_a_setting_that_changed_is_what_processes_run_with(story: Story) -> None:
-    """Another setting starts every worker anew, once; a run that finds it in force starts none."""
+    """Another setting, and a key, start every worker anew, once; a run that finds them in force starts none.
+
+    The key is the node's processes' alone, and in nothing that is said.
+    """
     before = workers(story.box)
-    settings = {"archive": {"disk_reserve_bytes": 60_000_000}}
-    counts, said = story.play("--tags", "node", milliarde_settings=settings)
+    key = story.inventory.with_name("signing.key")
+    make_key(key)
+    told: dict[str, Any] = {
+        "milliarde_signing_key": str(key),
+        "milliarde_settings": {
+            "archive": {"disk_reserve_bytes": 60_000_000},
+            "web_bot_auth": {"agent": "https://bot.crawler.test"},
+        },
+    }
+    counts, said = story.play("--tags", "node", "-vv", "--diff", **told)
     assert counts["failed"] == 0, said
+    assert not any(line in said for line in key.read_text().splitlines()), said
+    there = "/etc/milliarde/signing.key"
+    assert (
+        story.box.ssh(f"stat -c '%U %a' {there}; cat {there}").stdout == f"milliarde 600\n{key.read_text()}"
+    )
     after = workers(story.box)
     assert set(after) == set(before)
     assert not set(after.values()) & set(before.values())
-    story.does_nothing("--tags", "node", milliarde_settings=settings)
+    story.does_nothing("--tags", "node", **told)
     assert workers(story.box) == after
 
 
