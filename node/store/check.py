@@ -194,7 +194,7 @@ def _inspected_alone(store: Store, lane: int, name: str, every_url: bool, findin
 
 
 def _check_domain(name: str, found: list[Any], limits: Limits, findings: Findings) -> None:
-    packed, in_lists, in_later, leased, score, *wrong = found
+    packed, in_lists, in_later, leased, score, lowest, *wrong = found
     findings.queued += in_lists + in_later
     for i in range(0, len(wrong), 2):
         findings.add("I1", name, f"{wrong[i + 1].decode()!r} is {wrong[i].decode()}")
@@ -216,6 +216,8 @@ def _check_domain(name: str, found: list[Any], limits: Limits, findings: Finding
     ):
         if counted != size:
             findings.add("I1", name, f"counted {counted:,} URLs {what}, but {size:,} are there")
+    if record.lowest > lowest:
+        findings.add("I2", name, f"has URLs of level {lowest}, but is searched from level {record.lowest} on")
     _check_ready(name, record, float(score) if score else None, limits, findings)
 
 

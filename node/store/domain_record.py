@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from node.rules.pace import Limits, Pace
 
-_FORMAT = struct.Struct("<diiiiihhhhBiiidiiBBH")
+_FORMAT = struct.Struct("<diiiiihhBBhhiiidiiBBH")
 SIZE = _FORMAT.size
 
 
@@ -34,12 +34,14 @@ class DomainRecord:
     leased: int
     width: int
     """Visits at once where there is no delay, thousandths."""
+    gone: int
+    """1 once it was given up."""
+    lowest: int
+    """None of its lists below this level holds a URL."""
     unreachable: int
     """Times in a row that nothing answered."""
     retry_tokens: int
     """Tenths of retries it may have."""
-    gone: int
-    """1 once it was given up."""
     failed: int = 0
     """The limit that failed last: a delay in ms, or a width in visits; 0 = none."""
     run: int = 0
@@ -99,9 +101,10 @@ def pack(record: DomainRecord) -> bytes:
         record.crawl_delay_ms,
         record.leased,
         record.width,
+        record.gone,
+        record.lowest,
         record.unreachable,
         record.retry_tokens,
-        record.gone,
         record.failed,
         record.run,
         record.slowed_at_s,

@@ -35,6 +35,7 @@ class ModelDomain:
     tokens: int = retry.DOMAIN_START
     admitted: int = 0
     gone: bool = False
+    lowest: int = LEVELS
     lists: dict[int, list[str]] = field(default_factory=lambda: {level: [] for level in range(LEVELS)})
     later: dict[str, int] = field(default_factory=dict)
     leases: dict[str, int] = field(default_factory=dict)
@@ -58,6 +59,7 @@ class ModelDomain:
             unreachable=pace.unreachable,
             retry_tokens=self.tokens,
             gone=int(self.gone),
+            lowest=self.lowest,
             failed=pace.failed,
             run=pace.run,
             slowed_at_s=pace.slowed_at_s,
@@ -98,7 +100,9 @@ class Model:
     """Of the newest lease, as Redis counts them: a call takes as many numbers as it wants leases."""
 
     def place(self, domain: ModelDomain, entry: str, *, front: bool) -> None:
-        queue = domain.lists[unpack(entry).level]
+        level = unpack(entry).level
+        domain.lowest = min(domain.lowest, level)
+        queue = domain.lists[level]
         queue.insert(0 if front else len(queue), entry)
         self.ledger["queued"] += 1
 
@@ -203,7 +207,7 @@ class Model:
         """A lease was given: it must be the best URL of a domain with free width."""
         domain = self.domains[lease.domain]
         assert len(domain.leases) < domain.pace.visits_at_once(self.limits), "no free width"
-        best = next(queue for queue in domain.lists.values() if queue)
+        domain.lowest, best = next(item for item in domain.lists.items() if item[1])
         assert lease.entry.pack() == best.pop(0), "not the best URL"
         assert lease.delay_ms == domain.pace.delay_ms(self.limits)
         domain.leases[lease.member] = lease.expiry_ms

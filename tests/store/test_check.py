@@ -168,6 +168,12 @@ SPOILED: dict[str, tuple[Callable[[World], None], str, str, str]] = {
         "x.test",
         "'nonsense' is no queue entry",
     ),
+    "a list that leases pass over": (
+        lambda world: change(world, "x.test", lowest=2),
+        "I2",
+        "x.test",
+        "has URLs of level 1, but is searched from level 2 on",
+    ),
     "a workable domain that is not ready": (
         lambda world: run(world, "ZREM", keys.ready(LANE), "x.test"),
         "I2",
@@ -275,5 +281,5 @@ def test_inspect_changes_nothing(busy: World) -> None:
 def test_records_are_packed_as_the_scripts_pack_them(busy: World) -> None:
     """Python's format is Lua's."""
     packed = busy.store.redis.execute_command("GET", keys.domain("later.test"))
-    assert unpack(packed) == DomainRecord(START_MS + 2_000, 0, 1, 1, 0, 0, 0, 4_000, 0, 21, 0)
+    assert unpack(packed) == DomainRecord(START_MS + 2_000, 0, 1, 1, 0, 0, 0, 4_000, 0, 1, 0, 21)
     assert pack(unpack(packed)) == packed

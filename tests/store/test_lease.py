@@ -250,7 +250,7 @@ def test_leasing_goes_on_at_maxmemory(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [(keys.domain("x.test"), "short"), (keys.queue(0, "x.test"), "no list")]
+    ("key", "value"), [(keys.domain("x.test"), "short"), (keys.queue(1, "x.test"), "no list")]
 )
 def test_a_damaged_key_stops_a_lease_before_it_changes_anything(world: World, key: str, value: str) -> None:
     """No URL of any domain is popped into nowhere."""

@@ -33,7 +33,7 @@ def test_new_urls_are_queued_by_level_and_make_their_domain_ready(world: World) 
     assert answer == Offered(0, 3, 0, 0, 0, {})
     assert levels(world, "x.test") == {0: ["c"], 1: ["a", "b"]}
     assert world.ready_at("x.test") == START_MS
-    assert world.record("x.test") == DomainRecord(START_MS, 3, 0, 3, 0, -1, 0, 4_000, 0, 20, 0)
+    assert world.record("x.test") == DomainRecord(START_MS, 3, 0, 3, 0, -1, 0, 4_000, 0, 0, 0, 20)
     assert (world.ledger("admitted"), world.ledger("queued"), world.ledger("domains")) == (3, 3, 1)
 
 

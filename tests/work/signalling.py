@@ -91,7 +91,7 @@ async def rig(folder: Path, web: MiniWeb, redis: RedisServer, **changes: Any) ->
         }
         async with visits(folder, web, redis, **(sections | changes)) as one:
             await one.visit(f"https://{BESIDE}/")
-            made = Rig(one, DomainRecord(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+            made = Rig(one, DomainRecord(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
             made.before = await made.record(BESIDE)
             yield made
 

@@ -8,6 +8,8 @@
 --              token "fetcher.instance.serial"
 
 local LEVELS, LANES = 8, 64
+local LIST = {}   -- level -> what its lists' names begin with
+for level = 0, LEVELS - 1 do LIST[level] = 'q:' .. level .. ':' end
 local call = redis.call
 
 local base_delay = 0   -- set by the verbs that place domains
@@ -61,15 +63,18 @@ end
 
 -- Domains ------------------------------------------------------------------------------------
 
--- d:{domain}, 69 bytes; store/domain_record.py reads the same.
+-- d:{domain}, 70 bytes; store/domain_record.py reads the same. The head is what most verbs need:
 --   due next visit (ms) · q queued in lists · l waiting in `later` · a admitted in life
 --   g slowed to this delay (ms), 0 = not slowed · m Crawl-delay (ms), -1 until robots.txt was read
---   f leases out · w width, thousandths · x unreachable in a row · t retry tokens, tenths
---   gone 1 once the domain was given up
---   failed the limit that failed: delay (ms), or width · grade how often · run good visits since it was
+--   f leases out · w width, thousandths · gone 1 once the domain was given up
+--   b none of its lists below this level holds a URL
+-- The tail, for those that `unfold` it:
+--   x unreachable in a row · t retry tokens, tenths · failed the limit that failed: delay (ms), or width · grade how often · run good visits since it was
 --   slowed down, at slowed_at (s), when leases up to mark were out · slowdowns how often in its life
 --   ttfb, usual time to first byte of late and in general (256ths of a ms), of so many answers
-local STATE = '<di4i4i4i4i4i2i2i2i2Bi4i4i4di4i4BBI2'
+local HEAD, HEAD_BYTES = '<di4i4i4i4i4i2i2BB', 34
+local TAIL = '<i2i2i4i4i4di4i4BBI2'
+local NEW_TAIL = struct.pack(TAIL, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 local domains = {}
 
 -- One visit at a time where there is a delay, ours or the site's; else the adapted width.
@@ -93,18 +98,26 @@ local function open(name, lane)
   local domain = domains[name]
   if domain then return domain end
   local packed = call('GET', 'd:' .. name)
-  local due, q, l, a, g, m, f, w, x, t, gone = 0, 0, 0, 0, 0, -1, 0, 4000, 0, 20, 0
-  local failed, run, slowed_at, mark, ttfb, usual, grade, answers, slowdowns = 0, 0, 0, 0, 0, 0, 0, 0, 0
+  local due, q, l, a, g, m, f, w, gone, b = 0, 0, 0, 0, 0, -1, 0, 4000, 0, LEVELS
+  local tail = NEW_TAIL
   if packed then
-    due, q, l, a, g, m, f, w, x, t, gone, failed, run, slowed_at, mark, ttfb, usual, grade, answers,
-      slowdowns = struct.unpack(STATE, packed)
+    due, q, l, a, g, m, f, w, gone, b = struct.unpack(HEAD, packed)
+    tail = string.sub(packed, HEAD_BYTES + 1)
   end
   domain = { name = name, lane = lane, packed = packed, due = due, q = q, l = l, a = a, g = g, m = m, f = f,
-    w = w, x = x, t = t, gone = gone, failed = failed, run = run, slowed_at = slowed_at, mark = mark,
-    ttfb = ttfb, usual = usual, grade = grade, answers = answers, slowdowns = slowdowns,
-    was_ready_at = false }
+    w = w, gone = gone, b = b, tail = tail, was_ready_at = false }
   if packed then domain.was_ready_at = ready_at(domain) end
   domains[name] = domain
+  return domain
+end
+
+-- The same domain with its tail's fields.
+local function unfold(domain)
+  if domain.tail then
+    domain.x, domain.t, domain.failed, domain.run, domain.slowed_at, domain.mark, domain.ttfb, domain.usual,
+      domain.grade, domain.answers, domain.slowdowns = struct.unpack(TAIL, domain.tail)
+    domain.tail = nil
+  end
   return domain
 end
 
@@ -116,8 +129,10 @@ local emptied = {}                 -- lists to delete, of domains given up
 
 -- command: LPUSH for the front of its level, RPUSH for the end
 local function enqueue(domain, entry, command)
-  local list = 'q:' .. level_of(entry) .. ':' .. domain.name
+  local level = level_of(entry)
+  local list = LIST[level] .. domain.name
   call('LLEN', list)   -- raises now if it is no list
+  if level < domain.b then domain.b = level end
   queued[#queued + 1] = command
   queued[#queued + 1] = list
   queued[#queued + 1] = entry
@@ -152,11 +167,11 @@ local function pass_at_maxmemory()
   call('DEL', 'gate')   -- never exists
 end
 
-local function save(domain)
-  local packed = struct.pack(STATE, domain.due, domain.q, domain.l, domain.a, domain.g, domain.m, domain.f,
-    domain.w, domain.x, domain.t, domain.gone, domain.failed, domain.run, domain.slowed_at, domain.mark,
-    domain.ttfb, domain.usual, domain.grade, domain.answers, domain.slowdowns)
-  if packed ~= domain.packed then call('SET', 'd:' .. domain.name, packed) end
+local function pack(domain)
+  local tail = domain.tail or struct.pack(TAIL, domain.x, domain.t, domain.failed, domain.run,
+    domain.slowed_at, domain.mark, domain.ttfb, domain.usual, domain.grade, domain.answers, domain.slowdowns)
+  return struct.pack(HEAD, domain.due, domain.q, domain.l, domain.a, domain.g, domain.m, domain.f, domain.w,
+    domain.gone, domain.b) .. tail
 end
 
 -- Writes everything, leases that end first, counters last, and forgets it.
@@ -166,9 +181,13 @@ local function commit()
   for lane, list in pairs(leased) do in_pieces('ZADD', 'leases:' .. lane, list) end
   for i = 1, #queued, 3 do call(queued[i], queued[i + 1], queued[i + 2]) end
   for i = 1, #emptied do call('DEL', emptied[i]) end
-  local enter, quit = {}, {}
+  local enter, quit, states = {}, {}, {}
   for name, domain in pairs(domains) do
-    save(domain)
+    local packed = pack(domain)
+    if packed ~= domain.packed then
+      states[#states + 1] = 'd:' .. name
+      states[#states + 1] = packed
+    end
     local at = ready_at(domain)
     if at ~= domain.was_ready_at then
       if at then
@@ -180,6 +199,9 @@ local function commit()
         gather(quit, domain.lane, name)
       end
     end
+  end
+  for first = 1, #states, 1000 do
+    call('MSET', unpack(states, first, math.min(first + 999, #states)))
   end
   for lane, list in pairs(enter) do in_pieces('ZADD', 'ready:' .. lane, list) end
   for lane, list in pairs(quit) do in_pieces('ZREM', 'ready:' .. lane, list) end

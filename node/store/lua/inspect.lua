@@ -4,7 +4,7 @@
 --      2   '1' to look at every URL, too
 --      3.. domains
 -- returns, for each domain, {state ('' if there is none; see _lib.lua), URLs in its lists,
---         in `later`, leases out, score in `ready` ('' if it isn't there),
+--         in `later`, leases out, score in `ready` ('' if it isn't there), the lowest level with URLs in its list,
 --         what is wrong with an entry, the entry, ... (a few)}
 
 local MOST = 5   -- entries told per domain
@@ -42,10 +42,12 @@ end
 local answer = {}
 for i = 3, #ARGV do
   local name = ARGV[i]
-  local in_lists, wrong, seen = 0, {}, {}
+  local in_lists, lowest, wrong, seen = 0, LEVELS, {}, {}
   for level = 0, LEVELS - 1 do
-    local list = 'q:' .. level .. ':' .. name
-    in_lists = in_lists + call('LLEN', list)
+    local list = LIST[level] .. name
+    local here = call('LLEN', list)
+    in_lists = in_lists + here
+    if here > 0 and level < lowest then lowest = level end
     if every then
       for _, entry in ipairs(call('LRANGE', list, 0, -1)) do look(wrong, seen, entry, level) end
     end
@@ -55,7 +57,7 @@ for i = 3, #ARGV do
     for _, entry in ipairs(out[name] or {}) do look(wrong, seen, entry) end
   end
   local found = { call('GET', 'd:' .. name) or '', in_lists, #(later[name] or {}), #(out[name] or {}),
-    call('ZSCORE', 'ready:' .. lane, name) or '' }
+    call('ZSCORE', 'ready:' .. lane, name) or '', lowest }
   for k = 1, #wrong do found[#found + 1] = wrong[k] end
   answer[#answer + 1] = found
 end

@@ -104,9 +104,9 @@ local function take(domain)
     return
   end
   local free = math.min(width_of(domain) - domain.f, domain.q, room)
-  local level = 0
+  local level = domain.b
   while free > 0 and level < LEVELS do
-    local list = 'q:' .. level .. ':' .. domain.name
+    local list = LIST[level] .. domain.name
     local here = math.min(free, call('LLEN', list))
     if here > 0 then
       pops[#pops + 1] = domain
@@ -115,6 +115,7 @@ local function take(domain)
       free, room = free - here, room - here
       domain.q = domain.q - here
       domain.f = domain.f + here
+      domain.b = level
     end
     level = level + 1
   end

@@ -53,10 +53,6 @@ local function turn_away(name, worst, many, for_ms)
   answer[#answer + 1] = for_ms or believe
 end
 
-local function list_of(level, name)
-  return 'q:' .. level .. ':' .. name
-end
-
 -- What this call does to one domain: its filter; `fresh`, level -> entries to append; how many URLs
 -- wait; and once its queue is full `lengths`, level -> URLs in its list that could give way, `taken`,
 -- level -> those that do, and `worst`, the highest level that may hold one.
@@ -67,7 +63,7 @@ local function displace(admission, level)
   local fresh, taken, name = admission.fresh, admission.taken, admission.name
   if not admission.lengths then
     admission.lengths, admission.worst = {}, LEVELS - 1
-    for each = 0, LEVELS - 1 do admission.lengths[each] = call('LLEN', list_of(each, name)) end
+    for each = 0, LEVELS - 1 do admission.lengths[each] = call('LLEN', LIST[each] .. name) end
   end
   local lengths = admission.lengths
   while admission.worst > level do
@@ -90,7 +86,7 @@ local function append(admission, level, entry)
   if list then
     list[#list + 1] = entry
   else
-    call('LLEN', list_of(level, admission.name))   -- raises now if it is no list
+    call('LLEN', LIST[level] .. admission.name)   -- raises now if it is no list
     admission.fresh[level] = { entry }
   end
 end
@@ -125,6 +121,7 @@ local function admit(admission, domain, new, first)
       end
       if enter then
         append(admission, level, entry)
+        if level < domain.b then domain.b = level end
         waiting = waiting + 1
         admitted = admitted + 1
         if is_returning then
@@ -238,8 +235,8 @@ else
   count('admitted', admitted)
 end
 for name, admission in pairs(admissions) do
-  for level, many in pairs(admission.taken) do call('RPOP', list_of(level, name), many) end
-  for level, entries in pairs(admission.fresh) do in_pieces('RPUSH', list_of(level, name), entries) end
+  for level, many in pairs(admission.taken) do call('RPOP', LIST[level] .. name, many) end
+  for level, entries in pairs(admission.fresh) do in_pieces('RPUSH', LIST[level] .. name, entries) end
   admission.seen:write()
   if admission.is_new then domains[name] = nil end   -- nothing entered: as if never offered
 end

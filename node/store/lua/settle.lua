@@ -64,7 +64,7 @@ local function put_off(domain, lane, entry, wait)
 end
 
 local function retire(domain)
-  for level = 0, LEVELS - 1 do emptied[#emptied + 1] = 'q:' .. level .. ':' .. domain.name end
+  for level = 0, LEVELS - 1 do emptied[#emptied + 1] = LIST[level] .. domain.name end
   count('queued', -domain.q)
   count('drop:dead_host', domain.q)
   count('retired', 1)
@@ -84,7 +84,7 @@ for i = 1, #results do
     answer[i] = '1'
     held[lease] = false
     local serial, hops, name, entry = string.match(lease, '^%S+%.(%d+) (%d+) (%S+) (.+)$')
-    local domain = open(name, lane)
+    local domain = unfold(open(name, lane))
     count('leased', -1)
     domain.f = domain.f - 1
     local visit = { signal = signal, sent = sent, pause = pause, crawl_delay = asked, ttfb = ttfb }

@@ -25,7 +25,7 @@ for i = 1, #names do
   local domain = open(names[i], lane)
   local level = LEVELS - 1
   while level >= least and left > 0 do
-    local list = 'q:' .. level .. ':' .. names[i]
+    local list = LIST[level] .. names[i]
     local here = math.min(left, call('LLEN', list))
     if here > 0 then
       pops[#pops + 1] = list
