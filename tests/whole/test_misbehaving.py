@@ -2,7 +2,7 @@
 
 The crawl has no end of its own (some sites are endless), so it is stopped once every domain has come to
 some end and the healthy ones are complete. What each domain does and what a good crawler does about it is
-told in docs/miniature-web.md; the tables here say what that means for us, by outcome and by request.
+told in docs/miniature-web.md; ``hostile`` says what that means for us by outcome, the table here by request.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tests.web.log import Entry
 from tests.web.running import MiniWeb
 from tests.whole import manners, stored
 from tests.whole.crawl import Crawl, until
+from tests.whole.hostile import CAUSES, NO_ROBOTS, OUTCOMES, TRUNCATED
 from tests.whole.stored import Stored
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(300)]
@@ -32,75 +33,6 @@ DEADLINE_S = 4
 MAX_WIRE_BYTES = 300_000
 MAX_RSS_MB = 300
 FORTY = {"/", *(f"/page/{number}" for number in range(1, 41))}
-
-NO_ROBOTS = {"robots_unavailable"}
-OUTCOMES: dict[str, tuple[set[str], set[str]]] = {
-    # domain: outcomes that must be met, and others that may
-    "other.test": ({"page"}, set()),
-    "moody.test": ({"page"}, set()),
-    "manylinks.test": ({"page"}, set()),
-    "httponly.test": ({"page"}, set()),
-    "slow.test": ({"page"}, {"timeout"}),
-    "drip.test": ({"page"}, {"timeout"}),
-    "endless.test": ({"page"}, set()),
-    "endless-audio.test": ({"page", "unwanted_type"}, set()),
-    "giant.test": ({"page"}, set()),
-    "bomb.test": ({"page"}, set()),
-    "notfound.test": ({"not_found"}, set()),
-    "ratelimited.test": ({"page"}, {"rate_limited"}),
-    "unavailable.test": ({"unavailable"}, set()),
-    "flaky.test": ({"page", "unavailable"}, set()),
-    "servererror.test": ({"server_error"}, set()),
-    "status.test": ({"page", "no_content", "client_error", "not_found", "gone", "forbidden"},
-                    {"unauthorized", "payment_required", "server_error"}),
-    "challenge.test": ({"page", "challenged"}, set()),
-    "nochallenge.test": ({"page", "forbidden", "not_found"}, set()),
-    "dead.test": (NO_ROBOTS, set()),
-    "blackhole.test": (NO_ROBOTS, set()),
-    "tls-drip.test": (NO_ROBOTS, set()),
-    "badcert.test": (NO_ROBOTS, set()),
-    "selfsigned.test": (NO_ROBOTS, set()),
-    "expired.test": (NO_ROBOTS, set()),
-    "reset.test": ({"page"}, {"disconnected"}),
-    "truncated.test": ({"page"}, set()),
-    "nochunkend.test": ({"page"}, set()),
-    "malformed.test": ({"page", "malformed_http", "disconnected"}, set()),
-    "bigheaders.test": ({"page", "malformed_http"}, set()),
-    "notgzip.test": ({"page"}, set()),
-    "br.test": ({"page"}, {"unsupported_encoding"}),
-    "redirects.test": ({"page", "redirected", "redirected_away", "redirect_loop", "bad_redirect"},
-                       {"redirect_to_seen", "robots_denied"}),
-    "lures.test": ({"page", "redirected_away"}, set()),
-    "robots-503.test": (NO_ROBOTS, set()),
-    "robots-429.test": (NO_ROBOTS, set()),
-    "robots-timeout.test": (NO_ROBOTS, set()),
-    "robots-reset.test": (NO_ROBOTS, set()),
-    "robots-flaky.test": (NO_ROBOTS, {"page"}),
-    "robots-late.test": ({"robots_denied"}, set()),
-    "robots-403.test": ({"page"}, set()),
-    "robots-redirect-5.test": ({"page", "robots_denied"}, set()),
-    "robots-redirect-6.test": (NO_ROBOTS, set()),
-    "robots-away.test": ({"robots_denied"}, set()),
-    "robots-html.test": ({"page"}, set()),
-    "robots-challenge.test": ({"page"}, set()),
-    "robots-deny.test": ({"robots_denied"}, set()),
-    "robots-delay.test": ({"page"}, set()),
-    "robots-huge.test": ({"page", "robots_denied"}, set()),
-    "trap-calendar.test": ({"page"}, set()),
-    "trap-path.test": ({"page"}, set()),
-    "trap-subdomains.test": ({"page"}, set()),
-    "trap-session.test": ({"page"}, set()),
-    "trap-escape.test": ({"page", "duplicate"}, set()),
-    "wrongtype.test": ({"page", "unwanted_type"}, set()),
-    "sjis.test": ({"page"}, set()),
-    "euckr.test": ({"page"}, set()),
-    "windows1251.test": ({"page"}, set()),
-    "gbk.test": ({"page"}, set()),
-    "nofollow.test": ({"page"}, set()),
-    "meta-robots.test": ({"page"}, set()),
-    "base.test": ({"page"}, set()),
-    "sitemaps.test": ({"page"}, set()),
-}  # fmt: skip
 
 REQUESTS: dict[str, set[str]] = {
     # domain: exactly these paths, robots.txt aside
@@ -140,15 +72,6 @@ REQUESTS: dict[str, set[str]] = {
     "gbk.test": {"/", "/%E5%8C%97%E4%BA%AC%E5%A4%A9%E6%B0%94/1.html", "/find?q=%B1%B1%BE%A9%CC%EC%C6%F8"},
 }  # fmt: skip
 """Domains whose whole site is known and small enough to be done by the time the crawl is stopped."""
-
-TRUNCATED = {
-    "https://endless.test/": "length",
-    "https://giant.test/": "length",
-    "https://drip.test/": "time",
-    "https://truncated.test/": "disconnect",
-    "https://nochunkend.test/": "disconnect",
-    "https://reset.test/": "disconnect",
-}
 
 
 def host_of(line: dict[str, Any]) -> str:
@@ -313,6 +236,20 @@ def test_the_cause_is_counted_where_robots_txt_cannot_be_had(crawled: Crawled) -
     assert causes <= {*Outcome, "remembered"}
 
 
+@pytest.mark.parametrize("domain", CAUSES)
+def test_the_cause_is_the_right_one(crawled: Crawled, domain: str) -> None:
+    """Why a robots.txt can't be had is told of each domain; in between the answer is remembered."""
+    lines = [line for line in crawled.log if host_of(line) == domain]
+    told = {line["detail"] for line in lines if line["outcome"] == "robots_unavailable"}
+    assert CAUSES[domain] in told <= {CAUSES[domain], "remembered"}
+
+
+def test_the_only_way_round_the_address_guard_is_announced(crawled: Crawled) -> None:
+    """Who is connected to unchecked stands at the head of what a crawl says."""
+    (line,) = [each for each in crawled.crawl.said.splitlines() if "addresses there are not checked" in each]
+    assert all(rule in line for rule in crawled.web.connect_to)
+
+
 def test_crawl_delay_is_kept(crawled: Crawled) -> None:
     """A site that asks for three seconds between requests gets them, robots.txt included."""
     gaps = [
@@ -334,3 +271,4 @@ def test_the_tables_are_complete() -> None:
     """A domain that is added to the miniature web must be judged here, too."""
     assert OUTCOMES.keys() == BY_NAME.keys()
     assert REQUESTS.keys() <= BY_NAME.keys()
+    assert CAUSES.keys() == {name for name, (must, _) in OUTCOMES.items() if must == NO_ROBOTS}
