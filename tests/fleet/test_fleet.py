@@ -12,8 +12,6 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -24,71 +22,29 @@ import pytest
 from node.rules.shard import node_of
 from tests.conftest import missing
 from tests.fleet import proof
-from tests.fleet.box import Box
-from tests.fleet.boxes import Fleet
-from tests.fleet.network import inside
-from tests.fleet.operator import Operator, Wheelhouse, trust, workers
+from tests.fleet.crawling import (
+    BOXES,
+    DATA,
+    DELAY_S,
+    DOMAINS,
+    FETCHERS,
+    FIRST,
+    HOP_GAP_S,
+    PARSERS,
+    PATIENCE_S,
+    SECOND,
+    Story,
+    begun,
+)
+from tests.fleet.operator import workers
 from tests.fleet.ready import need_boxes, need_root_and
-from tests.web.log import Entry, now_ms
-from tests.web.running import MiniWeb
+from tests.fleet.steps import in_order
+from tests.web.log import now_ms
 from tests.web.shape import domain_name
 from tests.whole import manners
 from tests.whole.crawl import until
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(1_000)]
-
-BOXES = 3
-DOMAINS = 24
-DELAY_S = 1.0
-HOP_GAP_S = 0.3
-FETCHERS, PARSERS = 9, 6
-DATA = "/srv/milliarde"
-PATIENCE_S = 240.0
-FIRST, SECOND = "0.1.0+first", "0.1.0+second"
-
-
-@dataclass
-class Story:
-    """What the steps share."""
-
-    fleet: Fleet
-    log: proof.Tail
-    operator: Operator
-    wheels: Wheelhouse
-    excluded: str = ""
-    failed: str = ""
-    """The step that failed."""
-
-    def goes_on(self, *boxes: Box) -> None:
-        """Wait until each has sent a request that it had not sent before this was asked."""
-        began_ms = now_ms()
-        waited_for = list(boxes or self.fleet.boxes)
-
-        def all_went_on() -> bool:
-            return all(self.last_ms(box) > began_ms for box in waited_for)
-
-        until(all_went_on, f"{waited_for} go on", within_s=PATIENCE_S, every_s=0.3)
-
-    def last_ms(self, box: Box) -> float:
-        """When the web heard from a box last."""
-        return self.log.last_ms(box.address)
-
-    def of(self, domain: str) -> list[Entry]:
-        """The requests of a domain."""
-        return [each for each in self.log.requests() if manners.domain_of(each.host or "") == domain]
-
-    def at_full_strength(self, box: Box, *, without: frozenset[int] = frozenset()) -> None:
-        """Wait until all its workers run, none of them one of those processes."""
-
-        def strong() -> bool:
-            found = workers(box)
-            return len(found) == FETCHERS + PARSERS and without.isdisjoint(found.values())
-
-        until(strong, f"all workers of {box.name} run", within_s=PATIENCE_S, every_s=0.5)
-
-    def owner(self, domain: str) -> Box:
-        """The box whose shard a domain is in: they are numbered by the order of the inventory."""
-        return self.fleet.boxes[node_of(domain, BOXES)]
 
 
 @pytest.fixture(scope="module")
@@ -98,56 +54,13 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     if importlib.util.find_spec("ansible_runner") is None:
         missing("ansible-runner is not installed (scripts/setup --fleet installs it)")
     need_root_and("rsync", "blkdiscard")
-    folder = tmp_path_factory.mktemp("fleet")
-    with ExitStack() as stack:
-        wheels = Wheelhouse(folder / "wheelhouse")
-        stack.callback(wheels.end)
-        wheels.begin(FIRST)
-        fleet = stack.enter_context(Fleet(folder / "boxes", BOXES))
-        web = stack.enter_context(
-            MiniWeb(
-                folder / "web",
-                domains=DOMAINS,
-                pages_per_domain=900,
-                mean_bytes=4_000,
-                ca="ec",
-                address=fleet.network.address,
-                inside=inside(fleet.control),
-            )
-        )
-        fleet.each(trust, web.ca)
-        settings = {
-            "crawl": {"hop_gap_s": HOP_GAP_S, "max_delay_s": 4.0},
-            "fetcher": {"deadline_s": 5.0},
-            "archive": {"disk_reserve_bytes": 50_000_000},
-            "dns": {"connect_to": web.connect_to},
-        }
-        operator = Operator(
-            fleet,
-            web,
-            folder / "operator",
-            wheels,
-            milliarde_contact="https://us.test/bot",
-            milliarde_delay_s=DELAY_S,
-            milliarde_horizon_s=3600,
-            milliarde_fetchers=FETCHERS,
-            milliarde_parsers=PARSERS,
-            milliarde_redis_maxmemory_mb=128,
-            milliarde_settings=settings,
-        )
-        wheels.wait()
-        yield Story(fleet, proof.Tail(web.log), operator, wheels)
+    with begun(tmp_path_factory.mktemp("fleet")) as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)
-def in_order(story: Story, request: pytest.FixtureRequest) -> Iterator[None]:
-    """A step makes sense only after those before it."""
-    if story.failed:
-        pytest.skip(f"{story.failed} failed")
-    failures = request.session.testsfailed
-    yield
-    if request.session.testsfailed > failures:
-        story.failed = request.node.name
+def _in_order(story: Story, request: pytest.FixtureRequest) -> Iterator[None]:
+    yield from in_order(story, request)
 
 
 def test_up_makes_a_crawl_of_bare_machines(story: Story) -> None:
@@ -204,6 +117,8 @@ def test_killed_workers_are_back(story: Story) -> None:
     for box, killed in zip(story.fleet, before, strict=True):
         story.at_full_strength(box, without=killed)
     story.goes_on()
+    told = story.operator.run("logs", "--unit", "fetcher", "-n", "5")
+    assert all(box.name in told for box in story.fleet)
 
 
 def test_a_power_cut_is_survived(story: Story) -> None:

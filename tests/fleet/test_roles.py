@@ -23,20 +23,20 @@ from tests.fleet.boxes import Fleet
 from tests.fleet.network import inside
 from tests.fleet.operator import REPO, Wheelhouse, workers
 from tests.fleet.ready import need_boxes
+from tests.fleet.steps import Steps, in_order
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(900)]
 
 _COUNT = re.compile(r"\b(ok|changed|failed|unreachable)=(\d+)")
 
 
-class Story:
+class Story(Steps):
     """One box, its inventory, and what was found so far."""
 
     def __init__(self, fleet: Fleet, folder: Path, wheels: Wheelhouse) -> None:
         self.fleet = fleet
         self.box: Box = fleet.boxes[0]
         self.inventory = folder / "fleet.yml"
-        self.failed = ""
         (folder / "domains.txt").write_text("one.test\ntwo.test\nthree.test\n")
         (folder / "excluded.txt").write_text("# complaints\ntwo.test # asked us\n")
         told: dict[str, Any] = {
@@ -111,12 +111,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 
 @pytest.fixture(autouse=True)
 def _in_order(story: Story, request: pytest.FixtureRequest) -> Iterator[None]:
-    if story.failed:
-        pytest.skip(f"{story.failed} failed")
-    before = request.session.testsfailed
-    yield
-    if request.session.testsfailed > before:
-        story.failed = request.node.name
+    yield from in_order(story, request)
 
 
 def test_a_disk_with_somebodys_data_is_left_alone(story: Story) -> None:
@@ -136,7 +131,7 @@ def test_what_is_wrong_is_said_before_anything_changes(story: Story) -> None:
         "There are no wheels of 9.9",
         "There is no list of domains at /nowhere",
         "milliarde_contact must be the URL of a page that says who you are",
-        "milliarde_settings can't say what the inventory says elsewhere: crawl.me.",
+        "milliarde_settings may not say what the inventory says elsewhere: crawl.me.",
         "/nowhere.key is not there",
         milliarde_version="9.9",
         milliarde_domain_list="/nowhere",
@@ -242,6 +237,16 @@ def test_a_setting_that_changed_is_what_processes_run_with(story: Story) -> None
     assert not set(after.values()) & set(before.values())
     story.does_nothing("--tags", "node", **told)
     assert workers(story.box) == after
+
+
+def test_a_node_is_restarted_by_its_script(story: Story) -> None:
+    """``restart-node`` comes with the release: every process is another one then, and all are back."""
+    before = workers(story.box)
+    story.box.ssh("restart-node --yes", deadline_s=300)
+    story.box.until("systemctl is-active milliarde-fetcher@1 milliarde-parser@1", within_s=120)
+    after = workers(story.box)
+    assert set(after) == set(before)
+    assert not set(after.values()) & set(before.values())
 
 
 def test_a_shard_stays_what_it_is(story: Story) -> None:
