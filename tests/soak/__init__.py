@@ -9,5 +9,6 @@ A soak is a module with
 
 - ``verdict``   claims with what was measured, as a table
 - ``memory``    the memory of a crawl's processes over time, and whether it grows
-- ``hostile``   a web of which half misbehaves, for 20,000 requests (``hostile_seeds``: what is asked of it)
+- ``hostile``   a web of which half misbehaves, for 20,000 requests (``hostile_seeds``: what is
+  asked of it; ``hostile_claims``: what must come of it)
 """

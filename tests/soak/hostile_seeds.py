@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from tests.web.behaviours.gates import GATES
 from tests.web.behaviours.table import GROUPS, Behaviour
 
-HEALTHY = frozenset(row.name for row in GROUPS["Healthy"])
 MISBEHAVING: tuple[Behaviour, ...] = tuple(
     row for group, rows in GROUPS.items() if group != "Healthy" for row in rows
 )

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.soak import __main__ as command
-from tests.soak.hostile import Plan, healthy_rate, soak
+from tests.soak.hostile import soak
+from tests.soak.hostile_claims import Plan, healthy_rate
 from tests.soak.hostile_seeds import MISBEHAVING, seed_lines
 from tests.soak.memory import Growth, Memory
 from tests.soak.verdict import Claim, Verdict, into_document
@@ -83,9 +84,10 @@ def test_every_soak_has_its_place() -> None:
 @pytest.mark.whole
 @pytest.mark.timeout(240)
 def test_half_of_the_web_misbehaves(tmp_path: Path) -> None:
-    """The hostile soak in small, but for the rate, which takes a quiet machine and longer to be told."""
-    plan = Plan(requests=600, alone_s=6, delay_s=0.5, warm_s=2)
-    verdict = soak(plan, tmp_path, print)
-    claims = [claim for claim in verdict.claims if "rate" not in claim.what]
-    assert len(claims) == len(verdict.claims) - 1
-    assert all(claim.holds for claim in claims), verdict.text()
+    """The hostile soak in small, but for the rate and the memory, which take longer to be told."""
+    plan = Plan(requests=600, alone_s=4, delay_s=0.5, warm_s=2)
+    claims = {claim.what: claim for claim in soak(plan, tmp_path, print).claims}
+    for slow in ("memory is flat", "healthy domains keep 95% of their rate"):
+        del claims[slow]
+    assert len(claims) == 3
+    assert all(claim.holds for claim in claims.values()), claims
