@@ -68,13 +68,14 @@ end
 --   g slowed to this delay (ms), 0 = not slowed · m Crawl-delay (ms), -1 until robots.txt was read
 --   f leases out · w width, thousandths · gone 1 once the domain was given up
 --   b none of its lists below this level holds a URL
--- The tail, for those that `unfold` it:
+-- The tail, for verbs that open it whole:
 --   x unreachable in a row · t retry tokens, tenths · failed the limit that failed: delay (ms), or width · grade how often · run good visits since it was
 --   slowed down, at slowed_at (s), when leases up to mark were out · slowdowns how often in its life
 --   ttfb, usual time to first byte of late and in general (256ths of a ms), of so many answers
 local HEAD, HEAD_BYTES = '<di4i4i4i4i4i2i2BB', 34
 local TAIL = '<i2i2i4i4i4di4i4BBI2'
-local NEW_TAIL = struct.pack(TAIL, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+local NEW = struct.pack(HEAD, 0, 0, 0, 0, 0, -1, 0, 4000, 0, LEVELS)
+  .. struct.pack(TAIL, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 local domains = {}
 
 -- One visit at a time where there is a delay, ours or the site's; else the adapted width.
@@ -98,26 +99,31 @@ local function open(name, lane)
   local domain = domains[name]
   if domain then return domain end
   local packed = call('GET', 'd:' .. name)
-  local due, q, l, a, g, m, f, w, gone, b = 0, 0, 0, 0, 0, -1, 0, 4000, 0, LEVELS
-  local tail = NEW_TAIL
-  if packed then
-    due, q, l, a, g, m, f, w, gone, b = struct.unpack(HEAD, packed)
-    tail = string.sub(packed, HEAD_BYTES + 1)
-  end
+  local state = packed or NEW
+  local due, q, l, a, g, m, f, w, gone, b = struct.unpack(HEAD, state)
   domain = { name = name, lane = lane, packed = packed, due = due, q = q, l = l, a = a, g = g, m = m, f = f,
-    w = w, gone = gone, b = b, tail = tail, was_ready_at = false }
+    w = w, gone = gone, b = b, tail = string.sub(state, HEAD_BYTES + 1), was_ready_at = false }
   if packed then domain.was_ready_at = ready_at(domain) end
   domains[name] = domain
   return domain
 end
 
--- The same domain with its tail's fields.
-local function unfold(domain)
-  if domain.tail then
-    domain.x, domain.t, domain.failed, domain.run, domain.slowed_at, domain.mark, domain.ttfb, domain.usual,
-      domain.grade, domain.answers, domain.slowdowns = struct.unpack(TAIL, domain.tail)
-    domain.tail = nil
-  end
+-- The same with the fields of its tail, for a verb that opens all its domains so. (A table that has to grow
+-- for them costs more than reading them.)
+local function open_whole(name, lane)
+  local domain = domains[name]
+  if domain then return domain end
+  local packed = call('GET', 'd:' .. name)
+  local state = packed or NEW
+  local due, q, l, a, g, m, f, w, gone, b = struct.unpack(HEAD, state)
+  local x, t, failed, run, slowed_at, mark, ttfb, usual, grade, answers, slowdowns =
+    struct.unpack(TAIL, state, HEAD_BYTES + 1)
+  domain = { name = name, lane = lane, packed = packed, due = due, q = q, l = l, a = a, g = g, m = m, f = f,
+    w = w, gone = gone, b = b, was_ready_at = false, x = x, t = t, failed = failed, run = run,
+    slowed_at = slowed_at, mark = mark, ttfb = ttfb, usual = usual, grade = grade, answers = answers,
+    slowdowns = slowdowns }
+  if packed then domain.was_ready_at = ready_at(domain) end
+  domains[name] = domain
   return domain
 end
 

@@ -84,7 +84,7 @@ for i = 1, #results do
     answer[i] = '1'
     held[lease] = false
     local serial, hops, name, entry = string.match(lease, '^%S+%.(%d+) (%d+) (%S+) (.+)$')
-    local domain = unfold(open(name, lane))
+    local domain = open_whole(name, lane)
     count('leased', -1)
     domain.f = domain.f - 1
     local visit = { signal = signal, sent = sent, pause = pause, crawl_delay = asked, ttfb = ttfb }
