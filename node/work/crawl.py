@@ -163,6 +163,8 @@ class _Crawl:
         self._say_junk(report.junk, report.junk_lines)
         for why, count in report.refused.items():
             self.progress.say(f"{count:,} seeds are not for us: {why}")
+        if self.interrupt.asked:
+            return  # before the first usable line, maybe
         if not report.seeds and (self.plan.urls or self.plan.lists):
             raise InputError("there is no usable line among the seeds")
         if not self.node.look().count("admitted"):

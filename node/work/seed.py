@@ -8,6 +8,7 @@ orders who is visited first.
 from __future__ import annotations
 
 import gzip
+import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -44,8 +45,13 @@ class SeedReport:
 
 
 def read(path: Path) -> Iterator[Seed | Junk]:
-    """The lines of a list. Raises ``InputError`` where the file can't be read."""
+    """The lines of a list. Raises ``InputError`` where the file can't be read, or is a pipe: lists are read
+    more than once, and again when a crawl goes on."""
     try:
+        if stat.S_ISFIFO(path.stat().st_mode):
+            raise InputError(
+                f"the list {path} is a pipe, and lists are read more than once: save it to a file"
+            )
         with path.open("rb") as probe:
             magic = probe.read(2)
         with gzip.open(path, "rb") if magic == b"\x1f\x8b" else path.open("rb") as lines:

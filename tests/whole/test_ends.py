@@ -41,6 +41,17 @@ def test_the_number_of_pages_is_exact(web: MiniWeb, tmp_path: Path) -> None:
         assert pages.keys() <= web.expected().pages
 
 
+def test_a_stop_before_the_first_seed(web: MiniWeb, tmp_path: Path) -> None:
+    """Ctrl-C while a long list is read is a stop like any other, whatever was found in the list so far."""
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_text("#\n" * 1_500_000 + web.ordinary_seeds.read_text())
+    with Crawl(tmp_path / "out", web, *FAST, "--seeds", seeds) as crawl:
+        crawl.start()
+        until(lambda: "parser 1" in crawl.children(), "its processes are there")
+        assert crawl.interrupt() == 130
+        assert crawl.summary["reason"] == "interrupted"
+
+
 def test_time_is_up(web: MiniWeb, tmp_path: Path) -> None:
     """--for ends a crawl after so much crawling time; what is under way is finished and kept."""
     words = ("--delay", "0.4", "--fetchers", "1", "--parsers", "1", "--for", "2s")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import pytest
+
 from node import settings as settings_of
+from node.errors import InputError
 from node.rules.entry import unpack
 from node.store import keys
 from node.store.connection import Store
@@ -38,3 +42,11 @@ def test_seeds_are_queued_by_the_priority_rules(redis_server: RedisServer, tmp_p
     finally:
         store.redis.flushall()
         store.close()
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    """It could be read only once, and what a first look took from it would be lost."""
+    pipe = tmp_path / "seeds"
+    os.mkfifo(pipe)
+    with pytest.raises(InputError, match="is a pipe"):
+        next(iter(seed.read(pipe)))
