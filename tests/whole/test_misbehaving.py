@@ -95,10 +95,12 @@ def _every_domain_has_come_to_an_end(web: MiniWeb, crawl: Crawl) -> bool:
         (host_of(line), urlsplit(line["url"])._replace(scheme="", netloc="", fragment="").geturl())
         for line in lines
     }
-    ended = {domain for domain, _ in asked}
+    met: dict[str, set[str]] = {domain: set() for domain, _ in asked}
+    for line in lines:
+        met[host_of(line)].add(line["outcome"])
     pages = {line["url"] for line in lines if line["outcome"] == "page"}
     return (
-        ended >= BY_NAME.keys()
+        all(domain in met and met[domain] >= OUTCOMES[domain][0] for domain in BY_NAME)
         and pages >= web.expected().pages
         and all(asked >= {(domain, path) for path in paths} for domain, paths in REQUESTS.items())
     )
