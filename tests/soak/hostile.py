@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.soak.hostile_claims import Plan, Ran, healthy_rate, judge
+from tests.soak.hostile_claims import Plan, Ran, healthy_rate, judge, unmet
 from tests.soak.hostile_seeds import MISBEHAVING, seed_lines
 from tests.soak.memory import Memory
 from tests.soak.verdict import Verdict
@@ -29,6 +29,8 @@ _MAX_WIRE_BYTES = 300_000
 _PAGES_PER_DOMAIN = 1_000
 """More than a domain is asked for meanwhile: none may run out of pages."""
 _SAMPLE_EVERY_S = 2.0
+_LAST_DOMAIN_S = 60.0
+"""With as many requests as are wanted, a misbehaving domain that nobody met yet is waited for so long."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -109,6 +111,7 @@ def _crawl(
         crawl.start()
         until(lambda: webs.count() > before, "the crawl begins", every_s=0.2)
         began, rate_from_ms = time.monotonic(), now_ms()
+        give_up_s = float("inf")
         while True:
             time.sleep(_SAMPLE_EVERY_S)
             at_s = time.monotonic() - began
@@ -117,7 +120,9 @@ def _crawl(
             if until_requests is None and at_s >= plan.alone_s:
                 break
             if until_requests is not None and seen >= until_requests and at_s > plan.warm_s * 2:
-                break
+                give_up_s = min(give_up_s, at_s + _LAST_DOMAIN_S)
+                if at_s >= give_up_s or not unmet(crawl.fetch_log()):
+                    break
             assert crawl.process is not None
             if crawl.process.poll() is not None:
                 raise RuntimeError(f"the crawl ended early:\n{crawl.said[-2_000:]}")

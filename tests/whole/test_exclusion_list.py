@@ -38,6 +38,12 @@ def the_list(tmp_path: Path, *names: str) -> Path:
     return path
 
 
+def victim_of(web: MiniWeb) -> str:
+    """A domain whose pages are under ``www.``, if there is one."""
+    homes = {domain_name(i): traits(web.shape, i).home for i in range(DOMAINS)}
+    return next((domain for domain, home in homes.items() if home.startswith("www.")), domain_name(1))
+
+
 def new_crawl(tmp_path: Path, web: MiniWeb, *words: str | Path) -> Crawl:
     speed = ("--delay", "0.4", "--fetchers", "2", "--parsers", "1")
     return Crawl(
@@ -47,9 +53,8 @@ def new_crawl(tmp_path: Path, web: MiniWeb, *words: str | Path) -> Crawl:
 
 def test_a_list_takes_effect_on_a_running_node(web: MiniWeb, tmp_path: Path) -> None:
     """Who is on it meets no request after two seconds, under any host, over a restart too; taking the list
-    away brings back what was queued, and the crawl then has every page."""
-    homes = {domain_name(i): traits(web.shape, i).home for i in range(DOMAINS)}
-    victim = next((domain for domain, home in homes.items() if home.startswith("www.")), domain_name(1))
+    away brings back what was queued."""
+    victim = victim_of(web)
     with new_crawl(tmp_path, web) as crawl:
         crawl.start()
         until(lambda: len(web.requests(victim)) > 4, "the victim is being crawled")
@@ -70,6 +75,26 @@ def test_a_list_takes_effect_on_a_running_node(web: MiniWeb, tmp_path: Path) -> 
 
         said = crawl.command("include", "--list")
         assert f"{victim}: {len(purged)} URLs included" in said.stdout
+        before = len(web.requests(victim))
+        summary = crawl.run()
+        assert len(web.requests(victim)) >= before + len(purged)
+    assert summary["ledger"]["gap"] == 0
+
+
+def test_a_list_that_is_taken_away_leaves_nothing_behind(web: MiniWeb, tmp_path: Path) -> None:
+    """Put in force while nothing is under way, so that no page's links are refused: the crawl then has every
+    page, once."""
+    victim = victim_of(web)
+    with new_crawl(tmp_path, web) as crawl:
+        crawl.start()
+        until(lambda: len(web.requests(victim)) > 4, "the victim is being crawled")
+        assert crawl.command("drain").returncode == 0
+        crawl.command("exclude", "--list", str(the_list(tmp_path, victim)))
+        asked = len(web.requests(victim))
+        crawl.command("resume")
+        assert crawl.wait() == 0
+        assert len(web.requests(victim)) == asked
+        crawl.command("include", "--list")
         summary = crawl.run()
     assert stored.pages(crawl.out) == Counter(web.expected().pages)
     assert summary["ledger"]["gap"] == 0
