@@ -77,9 +77,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         action="store_true",
         help="five rounds of 5,040 pages, 10 million URLs in Redis: under an hour",
     )
-    size.add_argument(
-        "--scale", action="store_true", help="only calls to Redis, with 10 million URLs in it: half an hour"
-    )
+    size.add_argument("--scale", action="store_true", help="only calls to Redis, with 10 million URLs in it")
     parser.add_argument("--out", type=Path, default=REPO / "bench.json", metavar="FILE")
     parser.add_argument("--work", type=Path, default=REPO / "bench-work", metavar="DIR", help=_WORK_HELP)
     parser.add_argument("--docs", action="store_true", help="also put the numbers into docs/performance.md")

@@ -94,6 +94,12 @@ local function ready_at(domain)
   return domain.q > 0 and domain.f < width_of(domain) and domain.due
 end
 
+local function keep(domain)
+  if domain.packed then domain.was_ready_at = ready_at(domain) end
+  domains[domain.name] = domain
+  return domain
+end
+
 -- A domain's state, read once; change its fields and `commit` writes it.
 local function open(name, lane)
   local domain = domains[name]
@@ -103,9 +109,7 @@ local function open(name, lane)
   local due, q, l, a, g, m, f, w, gone, b = struct.unpack(HEAD, state)
   domain = { name = name, lane = lane, packed = packed, due = due, q = q, l = l, a = a, g = g, m = m, f = f,
     w = w, gone = gone, b = b, tail = string.sub(state, HEAD_BYTES + 1), was_ready_at = false }
-  if packed then domain.was_ready_at = ready_at(domain) end
-  domains[name] = domain
-  return domain
+  return keep(domain)
 end
 
 -- The same with the fields of its tail, for a verb that opens all its domains so. (A table that has to grow
@@ -122,9 +126,7 @@ local function open_whole(name, lane)
     w = w, gone = gone, b = b, was_ready_at = false, x = x, t = t, failed = failed, run = run,
     slowed_at = slowed_at, mark = mark, ttfb = ttfb, usual = usual, grade = grade, answers = answers,
     slowdowns = slowdowns }
-  if packed then domain.was_ready_at = ready_at(domain) end
-  domains[name] = domain
-  return domain
+  return keep(domain)
 end
 
 -- What is to be written ----------------------------------------------------------------------

@@ -25,7 +25,8 @@ def read(path: Path) -> dict[str, Any]:
     names = 0
     tops: list[str] = []
     junk: list[str] = []
-    packed = path.open("rb").read(2) == b"\x1f\x8b"
+    with path.open("rb") as start:
+        packed = start.read(2) == b"\x1f\x8b"
     with gzip.open(path, "rb") if packed else path.open("rb") as lines:
         for number, raw in enumerate(lines, 1):
             text = raw.decode("utf-8", "replace")
