@@ -24,6 +24,8 @@ LAST_FLUSH_S = 20.0
 """How long a Redis that is being stopped may take to write its last."""
 _START_TIMEOUT_S = 600.0
 """Loading a large append-only file takes minutes."""
+HUGE_PAGES = dict.fromkeys(("MALLOC_CONF", "JE_MALLOC_CONF"), "thp:always,metadata_thp:auto")
+"""Has a Redis ask the kernel for large pages (the variable's name depends on how its allocator was built)."""
 
 
 def find_server() -> str:
@@ -63,6 +65,7 @@ def config_text(settings: Settings, folder: Path) -> str:
         "stream-node-max-entries 100",
         "hash-max-listpack-entries 64",
         "lua-time-limit 5000",
+        "disable-thp no",
     ]
     megabytes = settings.redis.maxmemory_mb
     # none set: half of the machine, since a rewrite of the append-only file may copy much of it
@@ -100,6 +103,7 @@ class RedisServer:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
+                env=HUGE_PAGES | os.environ,
                 start_new_session=True,
                 pass_fds=(held,),
                 preexec_fn=process.die_with_parent,
