@@ -9,6 +9,7 @@ from node.store import keys
 from node.store.connection import Store
 from node.store.exclusions import Exclusions, in_force
 from node.store.frontier import Frontier
+from node.store.taken import EXCLUDED, TRIMMED
 from node.work.operate import Taken, audit, bring_back, domains_under, host_of, take_out
 
 
@@ -33,7 +34,7 @@ def exclude(
     for name in hosts:
         for domain in domains_under(store, name):
             host = "" if is_under(domain, name) else name
-            out.append(take_out(store, frontier, settings, domain, keep=0, host=host, reason="excluded"))
+            out.append(take_out(store, frontier, settings, domain, keep=0, host=host, reason=EXCLUDED))
     return out
 
 
@@ -63,7 +64,7 @@ def include(
             return is_under(host, name) and not now.covers(host)
 
         for domain in domains_under(store, name):
-            for reason in ("excluded", "trimmed"):
+            for reason in (EXCLUDED, TRIMMED):
                 out.append(bring_back(store, frontier, settings, domain, reason, wanted))
     still = sorted({each for host in hosts for each in now.under(host)})
     return [taken for taken in out if taken.urls], still

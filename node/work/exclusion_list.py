@@ -23,14 +23,14 @@ from node.store.exclusions import LIST_NAME, in_force
 from node.store.frontier import Frontier
 from node.store.namelist import NameList
 from node.store.numbering import fsync_folder
+from node.store.taken import EXCLUDED, FOLDER
 from node.work import process
-from node.work.operate import TAKEN, Taken, all_domains, audit, take_out
+from node.work.operate import Taken, all_domains, audit, take_out
 from node.work.operate import bring_back as bring_back_domain
 
 JUNK_SHOWN = 20
 LOCK_PATIENCE_S = 600.0
 """How long a list waits for another that is being made."""
-_EXCLUDED = "excluded"
 
 
 @dataclass(slots=True)
@@ -98,7 +98,7 @@ def purge(store: Store, frontier: Frontier, settings: Settings) -> Iterator[Take
         else:
             hosts = [host for host in listed.under(domain) if exclusions.covers(host)] if listed else []
         for host in hosts:
-            taken = take_out(store, frontier, settings, domain, keep=0, host=host, reason=_EXCLUDED)
+            taken = take_out(store, frontier, settings, domain, keep=0, host=host, reason=EXCLUDED)
             if taken.urls:
                 yield taken
 
@@ -106,10 +106,10 @@ def purge(store: Store, frontier: Frontier, settings: Settings) -> Iterator[Take
 def bring_back(store: Store, frontier: Frontier, settings: Settings) -> Iterator[Taken]:
     """Bring back of all that was taken out as excluded what no longer is, as it goes."""
     exclusions = in_force(store, settings.data)
-    for path in sorted((settings.data / TAKEN).glob(f"*.{_EXCLUDED}.txt")):
-        domain = path.name.removesuffix(f".{_EXCLUDED}.txt")
+    for path in sorted((settings.data / FOLDER).glob(f"*.{EXCLUDED}.txt")):
+        domain = path.name.removesuffix(f".{EXCLUDED}.txt")
         taken = bring_back_domain(
-            store, frontier, settings, domain, _EXCLUDED, lambda host: not exclusions.covers(host)
+            store, frontier, settings, domain, EXCLUDED, lambda host: not exclusions.covers(host)
         )
         if taken.urls:
             yield taken

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from node.errors import DiskError, InputError
+from node.errors import InputError
 from node.rules import url as urls
 from node.rules.domain import registrable
 from node.rules.entry import unpack
@@ -20,9 +20,8 @@ from node.settings import Settings
 from node.store import keys
 from node.store.connection import Store
 from node.store.frontier import Frontier, Group
+from node.store.taken import FOLDER, append, taken_file
 
-TAKEN = "taken"
-"""Folder of what ``exclude`` and ``trim`` took out, one file a domain and reason."""
 BATCH = 1_000
 
 
@@ -91,11 +90,6 @@ def all_domains(store: Store) -> Iterator[str]:
             return
 
 
-def taken_file(settings: Settings, domain: str, reason: str) -> Path:
-    """Where the URLs of a domain stand that were taken out for a reason."""
-    return settings.data / TAKEN / f"{domain}.{reason}.txt"
-
-
 def take_out(
     store: Store,
     frontier: Frontier,
@@ -120,16 +114,6 @@ def take_out(
     if late:
         append(path, late)
     return Taken(domain, len(taken), path)
-
-
-def append(path: Path, entries: Iterable[str]) -> None:
-    """Add lines to a file. Raises ``DiskError``."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as out:
-            out.writelines(entry + "\n" for entry in entries)
-    except OSError as error:
-        raise DiskError(f"{path} can't be written: {error.strerror}; nothing was taken out") from None
 
 
 def bring_back(
@@ -166,4 +150,4 @@ def bring_back(
 def audit(settings: Settings, **what: object) -> None:
     """Note in the audit file what an operator did, and when. Raises ``DiskError``."""
     line = {"at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())} | what
-    append(settings.data / TAKEN / "audit.jsonl", [msgspec.json.encode(line).decode()])
+    append(settings.data / FOLDER / "audit.jsonl", [msgspec.json.encode(line).decode()])

@@ -10,9 +10,11 @@ import random
 from collections.abc import Iterable
 
 from node.errors import DiskError
+from node.rules.outcome import Outcome
 from node.rules.sitemap import Named
 from node.store.connection import LOST, AsyncStore
-from node.store.frontier import Frontier, Group, Settlement
+from node.store.frontier import Frontier, Group, Kind, Settlement
+from node.store.taken import EXCLUDED, append, taken_file
 from node.store.tally import Tally
 from node.work.gauges import Gauges
 from node.work.held import Held
@@ -77,6 +79,7 @@ class Results:
             self.offering.sitemaps(sitemaps, self.store.now_ms(), groups)
             if groups:
                 await self._offer(groups.values())
+            self._keep_excluded(batch)
             for start in range(0, len(batch), SETTLE_BATCH):
                 part = batch[start : start + SETTLE_BATCH]
                 # What was on disk a round ago is settled once this round is: a mark says no more.
@@ -97,6 +100,16 @@ class Results:
             self._found[:0] = found
             self._sitemaps[:0] = sitemaps
             raise
+
+    def _keep_excluded(self, batch: Iterable[Settlement]) -> None:
+        """Write what is dropped as excluded where ``exclude`` puts what it takes out of queues, so that
+        ``include`` brings it back, too. First onto the disk: a line too many does no harm there."""
+        entries: dict[str, list[str]] = {}
+        for each in batch:
+            if each.kind is Kind.DROP and each.outcome == Outcome.EXCLUDED:
+                entries.setdefault(each.lease.domain, []).append(each.lease.entry.pack())
+        for domain, lines in entries.items():
+            append(taken_file(self.store.settings, domain, EXCLUDED), lines)
 
     async def _offer(self, groups: Iterable[Group]) -> None:
         try:

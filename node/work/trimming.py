@@ -8,6 +8,7 @@ from node.rules.domain import registrable
 from node.settings import Settings
 from node.store.connection import Store
 from node.store.frontier import Frontier
+from node.store.taken import TRIMMED
 from node.work.domains import states, top
 from node.work.operate import Taken, host_of, take_out
 
@@ -47,7 +48,7 @@ def trim(
     """
     for domain in domains:
         taken = take_out(
-            store, frontier, settings, domain, keep=keep, host="", reason="trimmed", dry_run=dry_run
+            store, frontier, settings, domain, keep=keep, host="", reason=TRIMMED, dry_run=dry_run
         )
         if taken.urls:
             yield taken
