@@ -23,7 +23,7 @@ import redis
 import redis.asyncio
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import NoScriptError, OutOfMemoryError, RedisError, ResponseError
+from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
@@ -32,12 +32,14 @@ from node.rules.domain import PSL_VERSION
 from node.settings import Settings
 from node.store import keys
 from node.store.clock import Clock, boot_id, boottime_ms, wall_ms
+from node.store.refusals import CanNotWriteError, is_out_of_memory, understood
 from node.store.scripts import Verb, all_scripts, script
 
 T = TypeVar("T")
 
 LOST = (RedisConnectionError, RedisTimeoutError, OSError)
-"""What a broken connection raises (a Redis that is still loading too); anything else is a bug."""
+"""What a broken connection raises, and a Redis that is still loading, or has no room on its disk; anything
+else is a bug."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +166,13 @@ class Store(_Common):
     def begin(self) -> Begun:
         """Meet Redis: check whose it is, load the scripts, take over the clock.
 
-        Raises ``StoreError`` where nothing answers, ``OtherCrawlError`` where it isn't ours.
+        Raises ``StoreError`` where nothing answers, ``CanNotWriteError`` where its disk is full,
+        ``OtherCrawlError`` where it isn't ours.
         """
         try:
             return self._meet()
+        except CanNotWriteError:
+            raise
         except LOST as error:
             raise _unreachable(self.settings, error) from None
 
@@ -176,7 +181,10 @@ class Store(_Common):
         # The rest only once it has begun: else another process that is back could lease before `epoch` moved.
         self.redis.script_load(script("begin").source)
         verb = _begin(self.settings, run_id, GRACE_MS)
-        begun = verb.decode(self.redis.execute_command(*verb.command()))
+        try:
+            begun = verb.decode(self.redis.execute_command(*verb.command()))
+        except ResponseError as error:
+            raise understood(error) from None
         for each in all_scripts():
             self.redis.script_load(each.source)
         self._met(run_id, begun)
@@ -242,6 +250,8 @@ class AsyncStore(_Common):
         """See ``Store.begin``."""
         try:
             return await self._meet()
+        except CanNotWriteError:
+            raise
         except LOST as error:
             raise _unreachable(self.settings, error) from None
 
@@ -250,7 +260,10 @@ class AsyncStore(_Common):
             run_id = info_of(await self.redis.execute_command("INFO", "server"))["run_id"]
             await self.redis.script_load(script("begin").source)  # then the rest: see Store
             verb = _begin(self.settings, run_id, GRACE_MS)
-            begun = verb.decode(await self.redis.execute_command(*verb.command()))
+            try:
+                begun = verb.decode(await self.redis.execute_command(*verb.command()))
+            except ResponseError as error:
+                raise understood(error) from None
             for each in all_scripts():
                 await self.redis.script_load(each.source)
             self._met(run_id, begun)
@@ -290,12 +303,6 @@ def _decode(verbs: Sequence[Verb[Any]], answers: list[Any], *, spare: bool) -> l
     for at, answer in enumerate(answers):
         if isinstance(answer, Exception):
             if not (spare and at >= plain and is_out_of_memory(answer)):
-                raise answer
+                raise understood(answer)
             answers[at] = None
     return [verb.decode(answer) for verb, answer in zip(verbs, answers, strict=False)] + answers[plain:]
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Did Redis refuse for want of memory (``maxmemory``, noeviction)?"""
-    # of a plain command the client makes a class of its own, of one inside a script it does not
-    return isinstance(error, OutOfMemoryError) or (isinstance(error, ResponseError) and "OOM" in str(error))

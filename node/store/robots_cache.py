@@ -13,7 +13,8 @@ from redis.exceptions import ResponseError
 
 from node.rules.robots import Rules
 from node.store import keys
-from node.store.connection import AsyncStore, is_out_of_memory
+from node.store.connection import AsyncStore
+from node.store.refusals import is_out_of_memory
 
 KEEP_S = 48 * 3600
 """Redis forgets a domain's robots this long after the last change."""

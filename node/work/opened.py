@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import redis
-
 from node.errors import InUseError, StoreError
 from node.settings import Settings
 from node.store import keys
 from node.store.connection import LOST, Store
 from node.store.frontier import Frontier
+from node.store.refusals import CanNotWriteError
 from node.work.redis_server import LAST_FLUSH_S, RedisServer
 
 
@@ -42,12 +41,10 @@ def opened(settings: Settings) -> Iterator[OpenNode]:
         yield OpenNode(settings, store, Frontier(settings))
         if server is not None and clean:
             store.calls([], extra=[("HSET", keys.META, "clean", "1")])
+    except CanNotWriteError as error:
+        raise StoreError(f"Redis refuses what changes anything, since it can't write: {error}") from None
     except LOST as error:
         raise StoreError(f"Redis went away in the middle: {error}") from None
-    except redis.ResponseError as error:
-        if not _can_not_write(error):
-            raise
-        raise StoreError(f"Redis refuses what changes anything, since it can't write: {error}") from None
     finally:
         store.close()
         if server is not None:
@@ -61,9 +58,7 @@ def _met(store: Store, settings: Settings) -> RedisServer | None:
         try:
             store.begin()
             return None
-        except redis.ResponseError as error:
-            if not _can_not_write(error):
-                raise
+        except CanNotWriteError:
             store.peek()
             return None
         except StoreError:
@@ -84,7 +79,3 @@ def _met(store: Store, settings: Settings) -> RedisServer | None:
             server.stop()
             raise
         return server
-
-
-def _can_not_write(error: redis.ResponseError) -> bool:
-    return str(error).startswith("MISCONF")

@@ -19,9 +19,10 @@ from node.errors import StoreError
 from node.settings import Settings
 from node.store import keys, spool
 from node.store.archive_read import ArchiveReader, BadRecordError
-from node.store.connection import LOST, Store, is_out_of_memory
+from node.store.connection import LOST, Store
 from node.store.exclusions import READ_VERSIONS, Exclusions, Versions
 from node.store.frontier import Frontier, Group
+from node.store.refusals import is_out_of_memory
 from node.store.snapshot import Report
 from node.store.spool import Page
 from node.store.tally import Tally, rss_bytes

@@ -18,7 +18,8 @@ from node.rules.robots import Rules
 from node.rules.sitemap import WELL_KNOWN_PATH, Named
 from node.settings import Settings
 from node.store import keys
-from node.store.connection import AsyncStore, is_out_of_memory
+from node.store.connection import AsyncStore
+from node.store.refusals import is_out_of_memory
 
 REMEMBERED_ORIGINS = 20_000
 """An origin that was forgotten is told of again, which the seen filter takes care of."""
