@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from node import __version__
-from node.cli import commands
+from node.cli import commands, copies
 from node.errors import ExitCode
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -85,6 +85,14 @@ def parser() -> argparse.ArgumentParser:
     add("resume", "go on after pause or drain", commands.resume)
     command = add("drain", "pause, and wait until what is under way has ended", commands.drain)
     command.add_argument("--wait", type=_duration, default=600.0, metavar="TIME", help="default 10m")
+    command = add("snapshot", "copy the crawl as it is now, running or not, for 'restore'", copies.snapshot)
+    command.description = copies.SNAPSHOT
+    command.add_argument("folder", type=Path, metavar="DIR", help="made by it, or empty")
+    command.add_argument("--archive", action="store_true", help="all WARC files, too")
+    command = add("restore", "make a node of a snapshot; it goes on where that was taken", copies.restore)
+    command.description = copies.RESTORE
+    command.add_argument("folder", type=Path, metavar="SNAPSHOT", help="a folder that 'snapshot' made")
+    command.add_argument("--out", type=Path, metavar="DIR", help="a folder for 'milliarde crawl --out DIR'")
     command = add(
         "key", "make the key that requests are signed with, and print what publishes it", commands.key
     )

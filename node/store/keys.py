@@ -6,7 +6,7 @@
 ===================  ======  ==========================================================
 key                  type    what, and how it is bounded
 ===================  ======  ==========================================================
-meta                 hash    fingerprint, run id, boot id, clock base, schema; 7 fields
+meta                 hash    fingerprint, run id, boot id, clock base, schema ...; 8 fields
 clock                string  the greatest time any verb has seen (ms)
 epoch                string  after an unclean start: no domain before this + its delay
 control              hash    pause, stop, pages_max, spool_max, shed; advice for the operator
