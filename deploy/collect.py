@@ -46,6 +46,8 @@ class Holding:
     """When the shard was begun there; it tells one that was lost from what came after it."""
     now_s: int
     oldest_unparsed_s: float
+    at_work: bool
+    """Whether a fetcher runs there."""
     files: dict[str, tuple[int, float]]
     folder: Path
     """Where they come."""
@@ -54,6 +56,11 @@ class Holding:
     def closed(self) -> dict[str, int]:
         """Names of files that are complete, with their bytes; logs grow on."""
         return {name: size for name, (size, _) in self.files.items() if not name.endswith(OPEN)}
+
+    @property
+    def is_over(self) -> bool:
+        """Will no file grow any more?"""
+        return self.all_closed and not self.at_work
 
     @property
     def all_closed(self) -> bool:
@@ -78,7 +85,15 @@ class _Came:
     wrong: list[str] = field(default_factory=list)
 
 
-def collect(fleet: Fleet, into: Path, *, final: bool, free: bool) -> ExitCode:
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """How it went. ``complete``: every node answered, none is at work, and all of their files are here."""
+
+    code: ExitCode
+    complete: bool = False
+
+
+def collect(fleet: Fleet, into: Path, *, final: bool, free: bool) -> Collected:
     """Bring all closed files. ``final``: end the crawl first, so that all are. ``free``: then remove from the
     nodes what WARC files are here, whole, and no longer needed there."""
     places.program("rsync")
@@ -90,7 +105,7 @@ def collect(fleet: Fleet, into: Path, *, final: bool, free: bool) -> ExitCode:
     code = look.code
     holdings = {host.name: _holding(host, into) for host in look.of(State.OK)}
     if not holdings:
-        return code
+        return Collected(code)
     _make_room(into, holdings.values())
     meter = _Meter(holdings)
     run = play(
@@ -106,7 +121,10 @@ def collect(fleet: Fleet, into: Path, *, final: bool, free: bool) -> ExitCode:
     sound = [each for each in came if not each.wrong]
     if len(sound) < len(came):
         code = ExitCode.CHECK_FAILED
-    return code or _note(fleet, sound, free=free)
+    if code:
+        return Collected(code)
+    code = _note(fleet, sound, free=free)
+    return Collected(code, not code and all(each.holding.is_over for each in sound))
 
 
 def _holding(host: Host, into: Path) -> Holding:
@@ -121,7 +139,8 @@ def _holding(host: Host, into: Path) -> Holding:
     now_s = int(said("What time is it there?"))
     born = said("When was the shard begun?").strip()
     folder = _folder(into, host.name, born)
-    return Holding(host.name, born, now_s, told["spool"]["oldest_s"], files, folder)
+    at_work = any(name.startswith("fetcher.") for name in told["processes"])
+    return Holding(host.name, born, now_s, told["spool"]["oldest_s"], at_work, files, folder)
 
 
 def _folder(into: Path, host: str, born: str) -> Path:

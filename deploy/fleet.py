@@ -17,6 +17,7 @@ from deploy.plan import MOST_NODES
 from deploy.values import duration, hosts, number, version, whole
 
 _WATCH_S = 5.0
+_FOLLOW_S = 300.0
 
 
 _HOW_MANY = whole(10**9, "whole number above zero")
@@ -86,7 +87,16 @@ def _add_life(add: Add) -> None:
     )
     command = add("collect", "bring WARC files, logs and index; what was broken off goes on", _collect)
     command.add_argument("into", type=Path, metavar="DIR", help="gets a folder for each node")
-    command.add_argument("--final", action="store_true", help="first drain the nodes and stop what writes")
+    when = command.add_mutually_exclusive_group()
+    when.add_argument("--final", action="store_true", help="first drain the nodes and stop what writes")
+    when.add_argument(
+        "--follow",
+        type=_SECONDS,
+        nargs="?",
+        const=_FOLLOW_S,
+        metavar="SECONDS",
+        help=f"with --free, again and again ({_FOLLOW_S:.0f}) while they crawl",
+    )
     command.add_argument("--free", action="store_true", help="then remove from the nodes what is here, whole")
     command = add("down", "stop nodes for good; refused while files were not collected", _down)
     command.add_argument("--without-collect", action="store_true", help="nobody wants what is not collected")
@@ -170,9 +180,11 @@ def _replace(args: argparse.Namespace) -> int:
 
 
 def _collect(args: argparse.Namespace) -> int:
-    from deploy import collect
+    from deploy import collect, follow
 
-    return collect.collect(_fleet(args), args.into, final=args.final, free=args.free)
+    if args.follow is not None:
+        return follow.follow(_fleet(args), args.into, every_s=args.follow)
+    return collect.collect(_fleet(args), args.into, final=args.final, free=args.free).code
 
 
 def _down(args: argparse.Namespace) -> int:

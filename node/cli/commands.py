@@ -200,7 +200,10 @@ def dead(args: argparse.Namespace) -> int:
 
     with _opened(args) as node:
         if args.requeue or args.action == "requeue":
-            say(f"{dead.requeue(node.store, args.names):,} pages are to be parsed again")
+            back, stay = dead.requeue(node.store, node.settings.warc_folder, args.names)
+            say(f"{back:,} pages are to be parsed again")
+            if stay:
+                say(f"{stay:,} stay, since their WARC files are no longer here")
         else:
             show_files.dead_letters(dead.letters(node.store, args.names), args.most, as_json=args.json)
     return ExitCode.OK

@@ -45,6 +45,7 @@ _LEAST: tuple[tuple[str, float], ...] = (
     ("spool.floor", 1),
     ("archive.rotate_bytes", 4_096),
     ("archive.log_rotate_bytes", 4_096),
+    ("archive.free_after_s", 0.1),
     ("archive.disk_reserve_bytes", 0),
     ("archive.slow_s", 0.001),
     ("redis.slow_s", 0.001),

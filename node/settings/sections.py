@@ -168,6 +168,11 @@ class Archive(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """A WARC file is closed at this size."""
     log_rotate_bytes: int = 256_000_000
     """A fetch log file is closed at this size."""
+    keep: Literal["full", "spool"] = "full"
+    """``full``: all WARC files. ``spool``: a file goes ``free_after_s`` after it was closed, or once every
+    page in it was parsed, whichever is later; a crawl leaves its fetch log, and what was not parsed yet."""
+    free_after_s: float = 60.0
+    """With ``keep = "spool"``: how long a closed file stays at least."""
     fsync: bool = True
     """Pages are on disk (fdatasync) before anything points at them."""
     disk_reserve_bytes: int = 1_000_000_000

@@ -48,6 +48,8 @@ class IndexCounts:
     """Older records of a URL that has a newer one."""
     dangling: int = 0
     """Records that the archive does not hold: their file ends before they do."""
+    freed: int = 0
+    """Records whose file was removed once all its pages had been parsed."""
     bad_lines: int = 0
     """Lines of the logs that are no entry; each is reported as a warning."""
 
@@ -87,18 +89,24 @@ _URL: Final = msgspec.json.Decoder(_Url)
 
 
 def build(
-    log_folder: Path, output: Path, *, warc_folder: Path | None = None, run_bytes: int = _RUN_BYTES
+    log_folder: Path,
+    output: Path,
+    *,
+    warc_folder: Path | None = None,
+    freed: bool = False,
+    run_bytes: int = _RUN_BYTES,
 ) -> IndexCounts:
     """Write ``output``: one line for each URL that has a record, its newest one; what was there is replaced.
 
     With ``warc_folder``, entries are left out whose record lies beyond the end of its file there; a file
-    that is not there may have been moved, so its entries stay. ``run_bytes`` of lines are sorted in
+    that is not there may have been moved, so its entries stay, unless files are ``freed`` when they have been
+    parsed (``archive.keep``). ``run_bytes`` of lines are sorted in
     memory at a time. Raises ``DiskError``; ``output`` is then as it was.
     """
     counts = IndexCounts()
     try:
         with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as work:
-            runs = _sorted_runs(_lines(log_folder, warc_folder, counts), Path(work), run_bytes)
+            runs = _sorted_runs(_lines(log_folder, warc_folder, freed, counts), Path(work), run_bytes)
             merges = 0
             while len(runs) > _RUNS_AT_ONCE:
                 first, runs = runs[:_RUNS_AT_ONCE], runs[_RUNS_AT_ONCE:]
@@ -111,7 +119,7 @@ def build(
     return counts
 
 
-def _lines(log_folder: Path, warc_folder: Path | None, counts: IndexCounts) -> Iterator[bytes]:
+def _lines(log_folder: Path, warc_folder: Path | None, freed: bool, counts: IndexCounts) -> Iterator[bytes]:
     """``SURT time {JSON}``, with the time as the log has it, to the microsecond."""
     sizes: dict[str, int | None] = {}
     for path in fetchlog.log_files(log_folder):
@@ -130,6 +138,9 @@ def _lines(log_folder: Path, warc_folder: Path | None, counts: IndexCounts) -> I
                 if stored.file not in sizes:
                     sizes[stored.file] = _size(warc_folder, stored.file)
                 size = sizes[stored.file]
+                if size is None and freed:
+                    counts.freed += 1
+                    continue
                 if size is not None and stored.offset + stored.length > size:
                     counts.dangling += 1
                     continue

@@ -67,6 +67,11 @@ def read_own(consumer: str, most: int, after: bytes = b"0") -> tuple[Any, ...]:
     return ("XREADGROUP", "GROUP", keys.PARSERS, consumer, "COUNT", most, "STREAMS", keys.SPOOL, after)
 
 
+def look(after: bytes, most: int) -> tuple[Any, ...]:
+    """Command: up to ``most`` pages behind that one (``b""``: all), in whosever hands; nobody takes them."""
+    return ("XRANGE", keys.SPOOL, b"(" + after if after else b"-", "+", "COUNT", most)
+
+
 def claim(consumer: str, idle_ms: int, most: int) -> tuple[Any, ...]:
     """Command: take over pages that another consumer has held longer than ``idle_ms``."""
     return ("XAUTOCLAIM", keys.SPOOL, keys.PARSERS, consumer, idle_ms, "0", "COUNT", most)
@@ -80,6 +85,11 @@ def _entries(raw: Any) -> list[Page]:
 def pages_read(answer: Any) -> list[Page]:
     """Decode the raw answer of ``read_new`` and ``read_own``."""
     return _entries(answer[0][1]) if answer else []
+
+
+def pages_seen(answer: Any) -> list[Page]:
+    """Decode the raw answer of ``look``."""
+    return _entries(answer)
 
 
 def pages_claimed(answer: Any) -> list[Page]:

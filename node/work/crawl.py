@@ -243,7 +243,10 @@ class _Crawl:
         self.node.close()
         self.progress.note = "writing the index"
         index.build(
-            self.settings.log_folder, self.settings.data / "index.cdxj", warc_folder=self.settings.warc_folder
+            self.settings.log_folder,
+            self.settings.data / "index.cdxj",
+            warc_folder=self.settings.warc_folder,
+            freed=self.settings.archive.keep == "spool",
         )
         summary.write(told, self.settings.data / "summary.json")
         if look.ledger_gap:

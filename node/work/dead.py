@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from itertools import islice
+from pathlib import Path
 
 from node.rules.domain import registrable
 from node.rules.url import host
 from node.store import spool
+from node.store.archive import OPEN
 from node.store.connection import Store
 from node.store.spool import DeadLetter
 from node.work.operate import host_of
@@ -33,9 +35,21 @@ def letters(store: Store, names: Collection[str] = ()) -> Iterator[DeadLetter]:
         before = found[-1].id
 
 
-def requeue(store: Store, names: Collection[str] = ()) -> int:
-    """Put them back onto the spool, as pages nobody has read yet; answers how many."""
-    count, left = 0, letters(store, names)
+def requeue(store: Store, warc_folder: Path, names: Collection[str] = ()) -> tuple[int, int]:
+    """Put them back onto the spool, as pages nobody has read yet; answers how many, and how many stay since
+    their file was collected or freed."""
+    files: dict[str, bool] = {}
+
+    def is_there(letter: DeadLetter) -> bool:
+        file = letter.pointer.position.file
+        if file not in files:
+            files[file] = any((warc_folder / (file + end)).exists() for end in ("", OPEN))
+        return files[file]
+
+    back, stay, left = 0, 0, letters(store, names)
     while batch := list(islice(left, BATCH)):
-        count += store.call(spool.requeue(batch))
-    return count
+        there = [letter for letter in batch if is_there(letter)]
+        stay += len(batch) - len(there)
+        if there:
+            back += store.call(spool.requeue(there))
+    return back, stay

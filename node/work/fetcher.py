@@ -25,6 +25,7 @@ from node.store.frontier import Frontier, Kind, Settlement
 from node.store.robots_cache import RobotsCache
 from node.store.tally import Tally
 from node.work import process
+from node.work.freeing import Freeing
 from node.work.gauges import Gauges
 from node.work.heartbeat import Heartbeat
 from node.work.held import Held
@@ -131,6 +132,9 @@ class Fetcher:
             asyncio.create_task(each)
             for each in (self.gauges.lag.watch(), self._beat_forever(), self._settle_forever())
         ]
+        if self.settings.archive.keep == "spool":
+            freeing = Freeing(self.settings, self._prefix, self.store, self.results.settled_at_s, self.tally)
+            helpers.append(asyncio.create_task(freeing.run()))
         leasing = asyncio.create_task(self._lease_forever())
         try:
             done, _ = await asyncio.wait([*helpers, leasing], return_when=asyncio.FIRST_COMPLETED)

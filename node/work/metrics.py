@@ -40,6 +40,8 @@ _TALLIED = {
     "pages_charged": "Times that a page was charged with the end of a parser",
     "leases_extended": "Times that a lease was extended, since its visit lived on",
     "line_outages": "Times that our own link or resolver was found to be down",
+    "archive_freed_files": "WARC files removed once all their pages were parsed",
+    "archive_freed_bytes": "Bytes of WARC files removed once all their pages were parsed",
     "line_spared": "Failures that were charged to no site for that",
 }
 """Counters of the tally."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Iterable
 
 from node.errors import DiskError
@@ -52,6 +53,11 @@ class Results:
         self._marks: dict[str, int] = {}
         self._found: list[tuple[str, int]] = []
         self._sitemaps: list[Named] = []
+        self._settled_at_s = 0.0
+
+    def settled_at_s(self, now_s: float) -> float:
+        """All that was added before this time is settled; by the monotonic clock, which shows ``now_s``."""
+        return self._settled_at_s if self.waiting or self.settling.locked() else now_s
 
     @property
     def waiting(self) -> bool:
@@ -70,6 +76,7 @@ class Results:
             await self._settle_gathered()
 
     async def _settle_gathered(self) -> None:
+        begun_s = time.monotonic()
         batch, found, sitemaps = self._settlements, self._found, self._sitemaps
         self._settlements, self._found, self._sitemaps = [], [], []
         try:
@@ -94,6 +101,7 @@ class Results:
                     if settled != "0":
                         self.troubles.note(each)
             self._marks = marks
+            self._settled_at_s = begun_s
         except (*LOST, DiskError):
             # a repeated settle is refused as stale where it was carried out before
             self._settlements[:0] = batch

@@ -15,6 +15,8 @@ import pytest
 
 from deploy.collect import FREE_AFTER_S, RECEIPT, _folder
 from deploy.errors import ExitCode
+from deploy.follow import follow
+from deploy.inventory import find
 from node.rules.shard import node_of
 from tests.conftest import missing
 from tests.deploy.crawls import Crawls
@@ -117,24 +119,35 @@ def test_a_fleet_is_operated_as_one(crawls: Crawls) -> None:
     assert rows(crawls)["totals"]["under_way"] == 0
 
 
-def test_what_was_crawled_is_collected(crawls: Crawls) -> None:
-    """Files come whole and once, a broken transfer goes on, damage is found; what is open stays there."""
+def test_what_was_crawled_is_collected(
+    crawls: Crawls, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Files come whole and once, in rounds till the nodes have ended; a broken transfer goes on, damage is
+    found; what is open stays there."""
     if shutil.which("rsync") is None:
         missing("rsync is not installed (scripts/test installs it)")
     there = ("--limit", "node1,node2")
     into = crawls.folder / "collected"
     until(lambda: len(crawls.web.requests()) > 8 * DOMAINS, "both nodes crawl")
-    done = crawls.command("collect", into, *there)
-    assert done.stdout.count("1 still being written") == 2
-    assert not any((crawl.out / "collected").exists() for crawl in crawls), "what is not complete has no mark"
+    monkeypatch.setenv("MILLIARDE_RUNS", str(crawls.folder / "runs"))
 
-    assert [crawl.interrupt() for crawl in crawls] == [130, 130]
+    def between_rounds(_wait_s: float) -> None:
+        assert capsys.readouterr().out.count("1 still being written") == 2
+        marks = [crawl.out / "collected" for crawl in crawls]
+        assert not any(mark.exists() for mark in marks), "what is not complete has no mark"
+        assert [crawl.interrupt() for crawl in crawls] == [130, 130]
+        file = next((crawls.nodes["node1"].out / "warc").glob("*.warc.gz"))
+        partial = into / "node1" / "warc" / ".partial" / file.name
+        partial.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_bytes(file.read_bytes()[:1_000])
+
+    fleet = find(crawls.inventory, ("node1", "node2"))
+    assert follow(fleet, into, every_s=1.0, sleep=between_rounds) == ExitCode.OK
+    said = capsys.readouterr()
+    assert said.out.count("1 new WARC files, whole\n") == 2
+    assert said.err.endswith("no node is at work any more: that was all\n")
     file = next((crawls.nodes["node1"].out / "warc").glob("*.warc.gz"))
     here = into / "node1" / "warc" / file.name
-    (here.parent / ".partial").mkdir(parents=True, exist_ok=True)
-    (here.parent / ".partial" / file.name).write_bytes(file.read_bytes()[:1_000])
-    done = crawls.command("collect", into, *there)
-    assert done.stdout.count("1 new WARC files, whole\n") == 2
     for name, crawl in crawls.nodes.items():
         assert stored.pages(into / name) == stored.pages(crawl.out)
         assert (into / name / "index.cdxj").read_bytes() == (crawl.out / "index.cdxj").read_bytes()

@@ -268,6 +268,8 @@ def test_dead_letters_are_listed_and_requeued(
     assert "https://good.test/2" in listed
     assert HANG not in listed
     before = node.ledger("done")
+    assert cli.main(["dead", "requeue", *config]) == 0
+    assert "4 stay, since their WARC files are no longer here" in capsys.readouterr().err
     for path in files:
         (tmp_path / path.name).rename(path)
     assert cli.main(["dead", "requeue", "poison.test", *config]) == 0
@@ -291,7 +293,7 @@ def test_the_spool_keeps_its_account_while_letters_come_and_go(make_node: MakeNo
     assert node.store.call(spool.give_up(taken[0].id, "again")) is Fate.GONE
     assert (node.left, node.ledger("spooled"), node.ledger("done")) == (1, 1, 1)
     assert node.letters()[0].why == "why\ufffd[2J", "what a page said is safe to print"
-    assert dead.requeue(node.store) == 1
+    assert dead.requeue(node.store, node.settings.warc_folder) == (1, 0)
     assert (node.left, node.ledger("spooled"), node.ledger("done")) == (2, 2, 0)
 
 
