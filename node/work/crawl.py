@@ -114,6 +114,8 @@ class _Crawl:
 
     def _announce(self, how: str) -> None:
         say = self.progress.say
+        if self.node.redis.mended:
+            say(self.node.redis.mended)
         if how == "clean":
             say(f"going on with the crawl in {self.settings.data}")
         elif how == "unclean":

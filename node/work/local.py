@@ -137,6 +137,7 @@ class LocalNode:
         if not self.redis.alive():
             news.append("Redis died and is started again")
             self.redis.start()
+            news += [self.redis.mended] if self.redis.mended else []
         now = time.monotonic()
         for child in self.children:
             if child.process is not None:

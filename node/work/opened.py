@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -73,6 +74,8 @@ def _met(store: Store, settings: Settings) -> RedisServer | None:
                 raise StoreError(f"{error}; but it does not answer") from None
             time.sleep(0.05)
             continue
+        if server.mended:
+            sys.stderr.write(f"{server.mended}\n")
         try:
             store.begin()
         except BaseException:

@@ -15,6 +15,7 @@ import redis
 
 from node.errors import StoreError
 from node.settings import Settings
+from node.store import aof
 from node.work import process
 from node.work.machine import memory_bytes
 
@@ -60,7 +61,7 @@ def config_text(settings: Settings, folder: Path) -> str:
         "appendonly yes",
         f"appendfsync {settings.redis.appendfsync}",
         "aof-load-truncated yes",
-        "no-appendfsync-on-rewrite yes",
+        "no-appendfsync-on-rewrite no",
         "maxmemory-policy noeviction",
         "stream-node-max-entries 100",
         "hash-max-listpack-entries 64",
@@ -80,12 +81,15 @@ class RedisServer:
         self._settings = settings
         self._folder = settings.data.resolve() / "redis"
         self._process: subprocess.Popen[bytes] | None = None
+        self.mended = ""
+        """What there is to say of its log, where its end had to be cut off at the last start."""
 
     def start(self, *, patience_s: float = LAST_FLUSH_S) -> None:
         """Start it and wait until it has loaded its data.
 
-        Raises ``StoreError``, or ``InUseError`` where another one runs on these files and does not end
-        within ``patience_s``.
+        A torn end of its log is cut off (``mended``). Raises ``StoreError``, ``DiskError`` where the log is
+        damaged in the middle, or ``InUseError`` where another one runs on these files and does not end within
+        ``patience_s``.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
         Path(self._settings.paths.redis_socket).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -98,6 +102,8 @@ class RedisServer:
         with process.lock(
             self._settings.data / "run" / "redis.lock", "the Redis of this crawl", patience_s=patience_s
         ) as held:
+            mended = aof.mend(self._folder)
+            self.mended = mended.words if mended else ""
             self._process = subprocess.Popen(
                 [find_server(), str(config)],
                 stdin=subprocess.DEVNULL,

@@ -1,0 +1,181 @@
+"""Redis's append-only file after a power cut: a torn or damaged end is cut off, and kept aside.
+
+Redis itself starts on a file that ends in the middle of a command; one with anything else at its end, zeros
+that a file system left or bytes of another file, it refuses. What stands before that is whole, and a lost end
+is what everything else is made for; so it need not be refused. Damage far from the end is another matter, and
+for people. Run as ``python -m node.store.aof FOLDER`` before Redis starts, and by whoever starts one here.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from node.errors import DiskError, MilliardeError
+
+TAIL_BYTES: Final = 1 << 20
+"""So much of the end is looked at. Only where that is not whole is all of the file read."""
+MAX_CUT_BYTES: Final = 128 << 20
+"""More is no end: a node at its fastest writes some 50 MB in two seconds."""
+KEPT: Final = 5
+"""Ends that are kept aside; the oldest go first."""
+
+_Bytes = bytes | mmap.mmap
+_FILE = re.compile(r"file (\S+) seq \d+ type i")
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """An end that was cut off a file, and where it lies now."""
+
+    path: Path
+    cut_bytes: int
+    kept: Path
+
+    @property
+    def words(self) -> str:
+        """For the operator."""
+        return (
+            f"the last {self.cut_bytes:,} bytes of Redis's log were torn or damaged, as after a power cut; "
+            f"they were cut off and lie in {self.kept}"
+        )
+
+
+def newest(folder: Path) -> Path | None:
+    """The file that Redis with its files in ``folder`` appends to; None where there is none yet."""
+    logs = folder / "appendonlydir"
+    try:
+        manifests = list(logs.glob("*.manifest"))
+        names = [name for each in manifests for name in _FILE.findall(each.read_text(encoding="utf-8"))]
+    except (OSError, UnicodeDecodeError) as error:
+        raise DiskError(f"{logs}: {error}; it can't be read") from error
+    path = logs / names[-1] if names else None
+    return path if path is not None and path.exists() else None
+
+
+def command_end(data: _Bytes, at: int) -> int | None:
+    """Where the command that begins at ``at`` ends; None where no whole one does (RESP arrays)."""
+    line_end = data.find(b"\r\n", at, at + 1_100)
+    if line_end < 0:
+        return None
+    if data[at : at + 1] == b"#":  # a time, where Redis is told to note them
+        return line_end + 2
+    count = _number(data[at:line_end], b"*")
+    if not count:
+        return None
+    at = line_end + 2
+    for _ in range(count):
+        line_end = data.find(b"\r\n", at, at + 32)
+        size = _number(data[at:line_end], b"$") if line_end >= 0 else None
+        if size is None:
+            return None
+        at = line_end + 2 + size + 2
+        if at > len(data) or data[at - 2 : at] != b"\r\n":
+            return None
+    return at
+
+
+def whole_bytes(data: _Bytes) -> int:
+    """How much of a file is whole: commands, and transactions to their end."""
+    at, outside = 0, 0
+    in_transaction = False
+    while (end := command_end(data, at)) is not None:
+        head = data[at : at + 16].upper()
+        if head.startswith(b"*1\r\n$5\r\nMULTI"):
+            in_transaction = True
+        elif head.startswith(b"*1\r\n$4\r\nEXEC"):
+            in_transaction = False
+        at = end
+        if not in_transaction:
+            outside = at
+    return outside
+
+
+def mend(folder: Path) -> Mended | None:
+    """Cut off what is torn or damaged at the end; None where nothing is. Redis must not run.
+
+    Raises ``DiskError`` where too much would go, or the folder can't be written.
+    """
+    path = newest(folder)
+    if path is None:
+        return None
+    try:
+        size = path.stat().st_size
+        if not size or _ends_whole(path, size):
+            return None
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            whole = whole_bytes(data)
+        if whole == size:
+            return None
+        if size - whole > MAX_CUT_BYTES:
+            raise DiskError(
+                f"{path} is damaged at byte {whole:,} of {size:,}: too far from its end to cut off the rest; "
+                "restore a snapshot, or see what 'redis-check-aof --fix' would leave"
+            )
+        return Mended(path, size - whole, _cut(path, whole))
+    except OSError as error:
+        raise DiskError(f"{path}: {error.strerror}; its end can't be mended") from error
+
+
+def _number(line: bytes, sign: bytes) -> int | None:
+    digits = line[1:]
+    return int(digits) if line[:1] == sign and digits.isdigit() else None
+
+
+def _ends_whole(path: Path, size: int) -> bool:
+    """Do commands follow each other to the very end, from somewhere near it on?"""
+    start = max(0, size - TAIL_BYTES)
+    with path.open("rb") as file:
+        file.seek(start)
+        tail = file.read()
+    candidates = re.finditer(rb"\r\n(?=\*[0-9])", tail)
+    firsts = [0] if start == 0 else [found.end() for found, _ in zip(candidates, range(50), strict=False)]
+    for first in firsts:
+        at: int | None = first
+        while at is not None and at < len(tail):
+            at = command_end(tail, at)
+        if at == len(tail):
+            return True
+    return False
+
+
+def _cut(path: Path, whole: int) -> Path:
+    """Copy what is behind ``whole`` bytes to a file of its own, then cut it off."""
+    aside = path.parent.parent / "cut-off"
+    aside.mkdir(exist_ok=True)
+    kept = aside / f"{path.name}.{whole}.{time.time_ns()}"
+    with path.open("r+b") as file:
+        file.seek(whole)
+        with kept.open("wb") as copy:
+            while piece := file.read(1 << 20):
+                copy.write(piece)
+            copy.flush()
+            os.fsync(copy.fileno())
+        file.truncate(whole)
+        os.fsync(file.fileno())
+    for old in sorted(aside.iterdir(), key=lambda each: each.name.rpartition(".")[2])[:-KEPT]:
+        old.unlink()
+    return kept
+
+
+def main(words: list[str]) -> int:
+    """Mend the files of the Redis in the folder that is named; the exit code."""
+    try:
+        (folder,) = words
+        mended = mend(Path(folder))
+    except MilliardeError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    if mended is not None:
+        sys.stderr.write(f"{mended.words}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

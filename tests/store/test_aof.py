@@ -1,0 +1,116 @@
+"""The end of Redis's log after a power cut: cut off where it is no command, and kept aside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from node.errors import DiskError
+from node.store import aof
+from tests.redis_server import RedisServer
+
+_VALUES = 200
+
+
+@pytest.fixture
+def log(new_redis: Callable[..., RedisServer]) -> tuple[RedisServer, Path]:
+    """A Redis that died over a log of values, the last ones written by a script; and that log."""
+    redis = new_redis(appendonly="yes", appendfsync="always")
+    with redis.client() as client:
+        for number in range(_VALUES):
+            client.set(f"value:{number}", "*3\r\n$3\r\nSET\r\n" * 10)
+        client.eval("redis.call('SET', 'a', 1) redis.call('SET', 'b', 2)", 0)
+    redis.kill()
+    path = aof.newest(redis.folder)
+    assert path is not None
+    return redis, path
+
+
+def _survivors(redis: RedisServer) -> set[str]:
+    redis.start()
+    with redis.client() as client:
+        return {key.decode() for key in client.execute_command("KEYS", "*")}
+
+
+_ALL = {f"value:{number}" for number in range(_VALUES)} | {"a", "b"}
+
+
+def test_a_whole_log_is_left_alone(log: tuple[RedisServer, Path]) -> None:
+    """Nothing is cut, nothing kept; the whole file is a row of commands."""
+    redis, path = log
+    data = path.read_bytes()
+    assert aof.whole_bytes(data) == len(data)
+    assert aof.mend(redis.folder) is None
+    assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize("tail", [b"\0" * 5_000, b"garbage", b"*3\r\n$3\r\nSET\r\n$1", b"*x\r\n", b"\r\n"])
+def test_what_is_no_command_is_cut_off(log: tuple[RedisServer, Path], tail: bytes) -> None:
+    """Zeros, bytes of something else, half a command: Redis starts with what was whole; the end is kept."""
+    redis, path = log
+    data = path.read_bytes()
+    path.write_bytes(data + tail)
+    mended = aof.mend(redis.folder)
+    assert mended is not None
+    assert f"{len(tail):,} bytes" in mended.words
+    assert (path.read_bytes(), mended.kept.read_bytes()) == (data, tail)
+    assert _survivors(redis) == _ALL
+
+
+def test_half_a_script_is_cut_off_whole(log: tuple[RedisServer, Path]) -> None:
+    """A script is all or nothing: what it did before the damage goes, too."""
+    redis, path = log
+    data = path.read_bytes()
+    path.write_bytes(data[: data.rindex(b"*1\r\n$4\r\nEXEC")] + b"\0\0\0")
+    assert aof.mend(redis.folder) is not None
+    assert _survivors(redis) == _ALL - {"a", "b"}
+
+
+def test_wherever_it_was_cut(log: tuple[RedisServer, Path]) -> None:
+    """At each byte of the last commands: what is left is a row of whole ones."""
+    _, path = log
+    data = path.read_bytes()
+    for size in range(len(data) - 400, len(data)):
+        whole = aof.whole_bytes(data[:size])
+        assert whole <= size
+        assert aof.whole_bytes(data[:whole]) == whole
+
+
+def test_damage_far_from_the_end_is_for_people(
+    log: tuple[RedisServer, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Much would be lost: it is refused in words, and nothing changed."""
+    redis, path = log
+    data = bytearray(path.read_bytes())
+    data[200:210] = b"\xff" * 10
+    data += b"\0"
+    path.write_bytes(data)
+    monkeypatch.setattr(aof, "MAX_CUT_BYTES", 1_000)
+    with pytest.raises(DiskError, match="too far from its end"):
+        aof.mend(redis.folder)
+    assert path.read_bytes() == data
+
+
+def test_few_ends_are_kept(log: tuple[RedisServer, Path]) -> None:
+    """A disk that damages every end does not fill."""
+    redis, path = log
+    for _ in range(aof.KEPT + 3):
+        with path.open("ab") as file:
+            file.write(b"garbage")
+        assert aof.mend(redis.folder) is not None
+    assert len(list((redis.folder / "cut-off").iterdir())) == aof.KEPT
+
+
+def test_as_the_unit_runs_it(
+    log: tuple[RedisServer, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Words on stderr where something was done; a folder without a log is fine."""
+    redis, path = log
+    with path.open("ab") as file:
+        file.write(b"garbage")
+    assert aof.main([str(redis.folder)]) == 0
+    assert "7 bytes" in capsys.readouterr().err
+    assert aof.main([str(redis.folder)]) == aof.main([str(tmp_path)]) == 0
+    assert capsys.readouterr().err == ""
