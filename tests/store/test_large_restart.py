@@ -21,7 +21,7 @@ from tests.store.large import fill
 DOMAINS, PER_DOMAIN = 80_000, 13
 """A million URLs."""
 VISITED = 20_000
-BYTES_PER_DOMAIN = 700
+BYTES_PER_DOMAIN = 800
 """What a domain may leave in Redis once it is done: its state, what is seen of it, and its robots rules."""
 
 
