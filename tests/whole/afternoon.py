@@ -175,7 +175,7 @@ class Afternoon:
         *answers, packed = store.calls([], extra=[*snapshot.COMMANDS, ("GET", keys.domain(TROUBLED))])
         record = domain_record.unpack(packed) if packed else None
         delay = max(round(1_000 * DELAY_S), record.slowed_ms if record is not None else 0)
-        rss = {name: _rss_mb(pid) for name, pid in self.crawl.children().items()}
+        rss = {name: rss_mb(pid) for name, pid in self.crawl.children().items()}
         return Look(now_ms(), snapshot.decode(answers), delay, rss, *_ticks())
 
 
@@ -185,7 +185,7 @@ def _ticks() -> tuple[int, int]:
     return fields[3] + fields[4], sum(fields)
 
 
-def _rss_mb(pid: int) -> float:
+def rss_mb(pid: int) -> float:
     """Resident memory now, without what is shared with a parent's pages on disk."""
     try:
         fields = Path(f"/proc/{pid}/statm").read_text().split()

@@ -19,7 +19,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from node import cli
+import redis
+
+from node import cli, settings
+from node.work.redis_server import find_server
 
 PATIENCE_S = 90.0
 """How long anything may take on a busy machine before a test gives up on it."""
@@ -88,7 +91,8 @@ class Crawl:
     """One crawl in ``out``, started as often as a test likes. As a context it leaves no process behind.
 
     ``words``: arguments of ``milliarde crawl`` besides ``--out`` and the way to ``web``; ``inside``: a
-    command that runs another elsewhere and becomes it (``ip netns exec NAME``).
+    command that runs another elsewhere and becomes it (``ip netns exec NAME``); ``talk``: where its talk is
+    kept, if not beside ``out``.
     """
 
     def __init__(
@@ -98,6 +102,7 @@ class Crawl:
         *words: str | Path,
         settings: Sequence[str] = (),
         inside: Sequence[str] = (),
+        talk: Path | None = None,
     ) -> None:
         self.out = out
         self.inside = inside
@@ -109,7 +114,7 @@ class Crawl:
             for rule in web.connect_to:
                 self.words += ["--connect-to", rule]
         self.process: subprocess.Popen[bytes] | None = None
-        self._talk = out.parent / f"{out.name}.stderr"
+        self._talk = talk or out.parent / f"{out.name}.stderr"
         self._said_from = 0
 
     def __enter__(self) -> Crawl:
@@ -200,6 +205,20 @@ class Crawl:
         assert "Traceback" not in done.stderr
         return done
 
+    @contextlib.contextmanager
+    def redis_again(self) -> Iterator[None]:
+        """The Redis of a crawl that has ended, on what it left, for commands that ask one."""
+        conf = self.out / "redis" / "redis.conf"
+        server = subprocess.Popen([find_server(), str(conf)], stdin=subprocess.DEVNULL)
+        socket = settings.load(self.config).paths.redis_socket
+        try:
+            with redis.Redis(unix_socket_path=socket) as client:
+                until(lambda: _answers(client), "Redis has loaded what was left")
+            yield
+        finally:
+            server.terminate()
+            server.wait()
+
     def status(self) -> dict[str, Any]:
         """What ``milliarde status --json`` says; run within this process, since tests ask often."""
         said = io.StringIO()
@@ -221,6 +240,13 @@ class Crawl:
                     line = json.loads(text)
                     if (line["outcome"] == "robots") is robots:
                         yield line
+
+
+def _answers(client: redis.Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except redis.RedisError:
+        return False
 
 
 def _lives(pid: int) -> bool:
