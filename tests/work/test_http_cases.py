@@ -83,6 +83,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "N28 an address beyond its TTL": ("tests/work/test_resolve.py::test_lifetimes",),
     "N29 a dead host with many URLs": (
         f"{_HTTP}::test_connect_timeout",
+        "tests/whole/test_silent_host.py::test_its_urls_wait_and_nobody_waits_for_it",
         "tests/work/test_dead_hosts.py::test_a_dead_host_is_parked_longer_each_time_and_given_up",
         "tests/whole/test_misbehaving.py::test_healthy_domains_are_complete",
     ),
