@@ -191,7 +191,7 @@ def recover(path: Path, trusted_offset: int = 0) -> Recovered:
             for record in scan(fd, end):
                 end = record.offset + record.length
                 if record.url:
-                    found.append(_found(file, record))
+                    found.append(found_of(file, record))
                 else:
                     skipped += record.kind != "warcinfo"
         except DamagedMemberError:
@@ -205,7 +205,8 @@ def recover(path: Path, trusted_offset: int = 0) -> Recovered:
     return Recovered(path, file, end, size - end, missing, tuple(found), skipped)
 
 
-def _found(file: str, record: Scanned) -> Found:
+def found_of(file: str, record: Scanned) -> Found:
+    """A record of ``file`` that has a URL, as what was found there."""
     fields = record.fields
     revisit = record.kind == "revisit"
     return Found(

@@ -18,6 +18,10 @@ class BadRecordError(CheckError):
     """What lies at a position is no whole response record, or its file is not there."""
 
 
+class RecordGoneError(BadRecordError):
+    """The file ends before the record does, or is not there: the record was lost, or taken away."""
+
+
 class ArchiveReader:
     """Reads single records of the files in ``folder``, whether they are still being written or not.
 
@@ -39,7 +43,7 @@ class ArchiveReader:
         try:
             member = os.pread(fd, position.length, position.offset)
             if len(member) < position.length:
-                raise BadRecordError(f"{_place(position)}: the file ends before the record does")
+                raise RecordGoneError(f"{_place(position)}: the file ends before the record does")
             record = inflate(member, max_wire_bytes + warc_read.HEAD_LIMIT_BYTES)
             return warc_read.parse_response(record, max_wire_bytes)
         except (DamagedMemberError, NotAResponse) as error:
@@ -69,7 +73,7 @@ class ArchiveReader:
             except OSError as error:
                 raise BadRecordError(f"{self._folder / name}: {error.strerror}") from error
         else:
-            raise BadRecordError(f"{self._folder / name} is not there")
+            raise RecordGoneError(f"{self._folder / name} is not there")
         self._fds[name] = fd
         if len(self._fds) > self._max_open:
             os.close(self._fds.popitem(last=False)[1])

@@ -128,16 +128,18 @@ class Frontier:
         self.lease_ms = round(settings.lease_s * 1000)
         self.spool_floor = settings.spool.floor
         self.later_max = keys.LATER_MAX
+        self.max_domains = crawl.max_domains
         self._crawl = crawl
         cap = budget.queue_cap(crawl.max_urls_per_domain, crawl.delay_s, crawl.horizon_s)
         self.life_cap = budget.life_cap(cap)
         self.plan: Plan = plan(cap, crawl.seen_error_rate, self.life_cap)
         self.slots = self.plan.slots()
         """Dedup key -> its bytes in the filter."""
-        self._wire_plan = [
+        self.wire_plan = [
             self.plan.rounds,
             [[layer.capacity_urls, layer.blocks] for layer in self.plan.layers],
         ]
+        """The plan as the verbs want it."""
 
     def queue_cap(self, time_left_s: float | None) -> int:
         """Most URLs that may wait for one domain now."""
@@ -152,16 +154,21 @@ class Frontier:
         time_left_s: float | None = None,
         returning: str = "",
         near: bytes = b"",
+        run: str = "",
     ) -> Verb[Offered]:
-        """Offer URLs by domain and acknowledge the pages they came from; ``near``: as in ``near.told``."""
+        """Offer URLs by domain and acknowledge the pages they came from; ``near``: as in ``near.told``.
+
+        ``run``: only to the Redis with that run id, else ``NewRedisError``.
+        """
         options = [
             self.base_delay_ms,
             self.queue_cap(time_left_s),
             self.life_cap,
-            self._crawl.max_domains,
+            self.max_domains,
             BELIEVE_MS,
-            self._wire_plan,
+            self.wire_plan,
             returning,
+            run,
         ]
         wire: list[list[object]] = []
         entries: list[str] = []
@@ -197,15 +204,21 @@ class Frontier:
         return Verb("lease", (now_ms, _pack(options)), decode)
 
     def settle(
-        self, now_ms: int, results: Sequence[Settlement], marks: Mapping[str, int], jitter: float
+        self,
+        now_ms: int,
+        results: Sequence[Settlement],
+        marks: Mapping[str, int],
+        jitter: float,
+        run: str = "",
     ) -> Verb[str]:
-        """Close leases; answers one character each: 1 settled, 0 stale, r retry granted."""
+        """Close leases; answers one character each: 1 settled, 0 stale, r retry granted; ``run`` as above."""
         options = [
             self.base_delay_ms,
             self.max_delay_ms,
             self.later_max,
             self._crawl.retire_after,
             jitter,
+            run,
         ]
         wire = [
             [
@@ -245,7 +258,7 @@ class Frontier:
                 return Hop(verdict, None)
             return Hop(verdict, parse_lease(answer[1].decode(), lease.lane, lease.expiry_ms, lease.delay_ms))
 
-        options = [target, self._wire_plan, self.life_cap, outcome, int(same)]
+        options = [target, self.wire_plan, self.life_cap, outcome, int(same)]
         return Verb("hop", (now_ms, lease.lane, lease.member, _pack(options), slots), decode)
 
     def beat(self, now_ms: int, fetcher: int, instance: str, *, leave: bool = False) -> Verb[list[int]]:

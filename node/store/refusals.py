@@ -14,6 +14,14 @@ class CanNotWriteError(RedisConnectionError):
     """
 
 
+class NewRedisError(RedisConnectionError):
+    """This Redis is another one than the caller has met, or it was restarted: what the call said may rest on
+    what a crash took back.
+
+    Nothing was changed. It is to be met anew, as one that went away and is back: so it is one of ``LOST``.
+    """
+
+
 def is_out_of_memory(error: Exception) -> bool:
     """Did Redis refuse for want of memory (``maxmemory``, noeviction)?"""
     # of a plain command the client makes a class of its own, of one inside a script it does not
@@ -21,8 +29,10 @@ def is_out_of_memory(error: Exception) -> bool:
 
 
 def understood(error: Exception) -> Exception:
-    """What an answer that is an error means to callers: ``CanNotWriteError``, or what it is."""
+    """What an answer that is an error means to callers: one of the above, or what it is."""
     # before Redis 7 the words are in the middle of those about a script
     if isinstance(error, ResponseError) and "MISCONF " in str(error):
         return CanNotWriteError(str(error))
+    if isinstance(error, ResponseError) and "NEWREDIS " in str(error):
+        return NewRedisError("Redis was restarted")
     return error

@@ -20,6 +20,7 @@ _PRELUDES = {
     "beat": ("_lib",),
     "charge": ("_lib",),
     "extend": ("_lib",),
+    "found": ("_lib", "_seen"),
     "gateway": ("_lib",),
     "hop": ("_lib", "_seen"),
     "inspect": ("_lib",),
@@ -30,6 +31,7 @@ _PRELUDES = {
     "settle": ("_lib", "_pace"),
     "shed": ("_lib",),
     "trim": ("_lib",),
+    "unspool": ("_lib",),
 }
 
 

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import sys
 
+from node.rules.entry import Entry
+from node.rules.priority import LEVELS
 from node.settings import Settings
 from node.store import spool
+from node.store.archive_read import BadRecordError, RecordGoneError
 from node.store.connection import Store
-from node.store.spool import Fate
+from node.store.found import page_gone
+from node.store.frontier import Frontier
+from node.store.spool import Fate, Page, Pointer
 from node.store.tally import Tally
 from node.work.page_guard import PageGuard, Unguarded
 
@@ -24,10 +29,17 @@ class Charging:
         self._store = store
         self._consumer = consumer
         self._tally = tally
+        self._frontier = Frontier(settings)
 
-    def give_up(self, page: bytes, why: str) -> None:
-        """It can't be read by anybody: a dead letter at once."""
-        self._book(self._store.call(spool.give_up(page, why)))
+    def unreadable(self, page: Page, error: BadRecordError) -> None:
+        """It can't be read by anybody: a dead letter at once; or, if its record is not in the archive any
+        more, its URL is to be visited again."""
+        if not isinstance(error, RecordGoneError):
+            self._book(self._store.call(spool.give_up(page.id, str(error))))
+            return
+        entry = entry_of(page.pointer)
+        if self._store.call(page_gone(self._frontier, self._store.now_ms(), page.id, entry)):
+            sys.stderr.write(f"{error}; {page.pointer.url} is to be visited again\n")
 
     def charge(self, page: bytes, why: str) -> None:
         """It ended a parser, or its links can't be taken. Others are to try it, or it is given up."""
@@ -50,3 +62,8 @@ class Charging:
     def _book(self, fate: Fate) -> None:
         if fate is Fate.GIVEN_UP:
             self._tally.add("dead_letters")
+
+
+def entry_of(pointer: Pointer) -> Entry:
+    """What the URL of a page is queued as, to be visited again."""
+    return Entry(pointer.url, min(pointer.depth, LEVELS - 1), pointer.depth, sitemap=pointer.sitemap)

@@ -29,11 +29,11 @@ from node.work.freeing import Freeing
 from node.work.gauges import Gauges
 from node.work.heartbeat import Heartbeat
 from node.work.held import Held
-from node.work.identity import user_agent
+from node.work.identity import warc_info
 from node.work.links import Offering
 from node.work.process import Stop
 from node.work.record import DiskRecorder
-from node.work.recovery import fetcher_prefix, recover_archive
+from node.work.recovery import catch_up, fetcher_prefix, recover_archive
 from node.work.results import Results
 from node.work.robots import Robots
 from node.work.sitemaps import Sitemaps
@@ -69,7 +69,7 @@ class Fetcher:
             settings.warc_folder,
             self._prefix,
             rotate_bytes=settings.archive.rotate_bytes,
-            info=_warc_info(settings),
+            info=warc_info(settings),
             fsync=settings.archive.fsync,
         )
         self.log = FetchLog(settings.log_folder, f"fetch-{name}", settings.archive.log_rotate_bytes)
@@ -120,6 +120,8 @@ class Fetcher:
         self._visits: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._start = 0
+        self._generation = 0
+        """Of the Redis that holds all it must of what we have stored."""
         stop.on_request(self._wake.set)
 
     # -- life
@@ -154,11 +156,28 @@ class Fetcher:
                     self.store, self.frontier, self.log, self._prefix, self.number
                 )
                 self.tally.add("recovered", recovered)
+                self._meet(self.store.generation, self.store.run_id)
                 await self.heartbeat.beat(self.waiting, len(self._visits))
                 return
             except (*LOST, StoreError) as error:
                 if await self.stop.wait(0.5):
                     raise StoreError(f"Redis went away: {error}") from None
+
+    def _meet(self, generation: int, run_id: str) -> None:
+        self.results.meet(run_id)
+        self.offering.forget_all()
+        self._generation = generation
+
+    async def _catch_up(self) -> None:
+        """Redis was restarted, and may have lost what it did last: settle what is in the archive."""
+        generation, run_id = self.store.generation, self.store.run_id
+        async with self.results.settling:
+            await self.recorder.commit()
+            recovered = await catch_up(
+                self.store, self.frontier, self.log, self._prefix, self.number, self.archive.marks
+            )
+            self._meet(generation, run_id)
+        self.tally.add("recovered", recovered)
 
     async def _drain(self) -> None:
         if self._visits:
@@ -191,6 +210,13 @@ class Fetcher:
 
     async def _lease_forever(self) -> None:
         while not self.stop.requested:
+            if self._generation != self.store.generation:
+                self.waiting = "no_store"
+                try:
+                    await self._catch_up()
+                except (*LOST, DiskError):
+                    await self._pause(0.5)
+                continue
             want, why = self.gauges.room(len(self._visits), self.client, has_lanes=bool(self.heartbeat.lanes))
             if why is not None:
                 self.waiting = why
@@ -266,17 +292,6 @@ class Fetcher:
             except (*LOST, DiskError):
                 await asyncio.sleep(0.5)
             self._wake.set()
-
-
-def _warc_info(settings: Settings) -> dict[str, str]:
-    return {
-        "software": "Milliarde",
-        "format": "WARC File Format 1.1",
-        "robots": "RFC 9309",
-        "isPartOf": settings.crawl.name,
-        "operator": settings.identity.contact or "unknown",
-        "http-header-user-agent": user_agent(settings),
-    }
 
 
 def main(settings: Settings, number: int) -> None:

@@ -49,6 +49,7 @@ class Heartbeat:
         self._offering = offering
         self._tally = tally
         self._versions = Versions()
+        self._generation = 0
         self.lanes: list[int] = []
         self._may_send_until_ms = 0
         self._commands_booked = 0
@@ -89,6 +90,9 @@ class Heartbeat:
         self._tally.put_back([each for each, done in zip(tallies, tallied, strict=True) if done is None])
         if (run_id or b"").decode() != self._store.run_id:
             await self._store.begin()  # another process met a new Redis first
+        if self._generation != self._store.generation:
+            self._versions = Versions()  # what Redis lost may be numbered again
+            self._generation = self._store.generation
         self.lanes = lanes
         self._may_send_until_ms = sent_ms + GRACE_MS
         outdated = self._versions.outdated((excluded, scope))

@@ -28,6 +28,18 @@ def user_agent(settings: Settings) -> str:
     return f"{identity.token}/{__version__}{contact}"
 
 
+def warc_info(settings: Settings) -> dict[str, str]:
+    """What each WARC file says of the crawl it is from."""
+    return {
+        "software": "Milliarde",
+        "format": "WARC File Format 1.1",
+        "robots": "RFC 9309",
+        "isPartOf": settings.crawl.name,
+        "operator": settings.identity.contact or "unknown",
+        "http-header-user-agent": user_agent(settings),
+    }
+
+
 def signer_of(settings: Settings) -> Signer | None:
     """Who signs our requests; None where nobody does. Raises ``SettingsError``."""
     signing = settings.web_bot_auth

@@ -169,6 +169,12 @@ class Offering:
                     self.known.add(print_)
         self._fresh.clear()
 
+    def forget_all(self) -> None:
+        """Redis was restarted: what it was known to have seen may be lost."""
+        self.forget()
+        self.known.clear()
+        self._full.clear()
+
     def forget(self) -> None:
         """An offer failed: nothing is known of what was in it."""
         self._fresh.clear()

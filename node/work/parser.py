@@ -63,6 +63,8 @@ class Parser:
         self.took = 0
         """Pages taken last: none means that there was nothing to do."""
         self._next_beat = self._next_claim = 0.0
+        self._run = ""
+        """Run id of the Redis that what we know of it is from."""
         self._signs = process.SignsOfLife(BEAT_S)
         self._own_first = True
         self._busy_s = 0.0
@@ -79,6 +81,7 @@ class Parser:
         process.notify("READY=1")
         while not self.stop.requested:
             try:
+                self._meet()
                 self._beat_if_due()
                 self._work(self._take())
             except LOST:
@@ -87,6 +90,13 @@ class Parser:
                 self._own_first = True
                 self._patiently(self.store.begin)
         self._leave()
+
+    def _meet(self) -> None:
+        """Forget what was known of a Redis that was restarted: it may have lost what it did last."""
+        if self._run != self.store.run_id:
+            self._run = self.store.run_id
+            self.offering.forget_all()
+            self.versions = Versions()
 
     def _see_to_what_was_left(self) -> None:
         if self.charging.what_was_left(self.guard):
@@ -230,7 +240,7 @@ class Parser:
             found, named = self.reader.sitemap(page.pointer)
             self.offering.sitemaps(named, self.store.now_ms(), groups)
         except BadRecordError as error:
-            self.charging.give_up(page.id, str(error))
+            self.charging.unreadable(page, error)
         self.guard.end()
         self._busy_s += time.perf_counter() - begun
         for start in range(0, max(len(found), 1), OFFER_URLS):
@@ -249,7 +259,7 @@ class Parser:
             try:
                 found = self.reader.links(page.pointer)
             except BadRecordError as error:
-                self.charging.give_up(page.id, str(error))
+                self.charging.unreadable(page, error)
                 continue
             self.offering.groups(found, now_ms, groups)
         self.guard.end()
@@ -260,7 +270,7 @@ class Parser:
         """Offer, and acknowledge ``pages``. False: refused for want of memory; they are parsed again."""
         ids = [page.id for page in pages]
         near = self.reader.compared.take()
-        verb = self.frontier.offer(self.store.now_ms(), groups.values(), ids, near=near)
+        verb = self.frontier.offer(self.store.now_ms(), groups.values(), ids, near=near, run=self._run)
         self._watch.start()
         try:
             offered = self.store.call(verb)

@@ -1,29 +1,51 @@
-"""What a fetcher does before its first lease: make whole what its earlier self left.
+"""Making whole what a crash left, of a fetcher or of Redis: what lies in the archive is settled.
 
-WARC files that a crash left open are cut back to their last whole record. Pages that are in them but
-were not settled, and whose leases are still out, are settled now instead of being fetched again.
+At its start, before its first lease, a fetcher cuts its WARC files that were left open back to their last
+whole record, and reads on in each of its files from where Redis knows it. What it finds is settled instead of
+being fetched again, whether Redis holds it as leased, as queued, or has forgotten that it was ever admitted.
+A fetcher that outlives its Redis does the same before it goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Final
 
-from node.rules.entry import Lease, parse_lease
+from node.rules.entry import MAX_DEPTH, SITEMAP, Entry, Lease, parse_lease
 from node.rules.headers import essence, text
-from node.rules.outcome import Outcome, Signal
+from node.rules.outcome import Outcome
+from node.rules.priority import LEVELS
 from node.rules.shard import LANES
 from node.settings import Settings
 from node.store import keys
-from node.store.archive_check import Found, Recovered, left_over, recover
+from node.store.archive_check import Found, recover
+from node.store.archive_tail import Tail, read_tail, tails
 from node.store.connection import AsyncStore
 from node.store.fetchlog import FetchLog, LogEntry
-from node.store.frontier import Frontier, Kind, Settlement
-from node.store.spool import Pointer
+from node.store.found import SETTLED, Stored, found
+from node.store.frontier import Frontier, Kind
+from node.store.logged import Logged, logged
 
 _log = logging.getLogger(__name__)
-_BATCH = 200
+_BATCH: Final = 100
+_LIKELY_DEPTH: Final = 1
+"""Of a page that neither Redis nor the fetch log knows."""
+_FINAL: Final = frozenset(
+    {
+        Outcome.DUPLICATE,
+        Outcome.NOT_FOUND,
+        Outcome.GONE,
+        Outcome.UNAUTHORIZED,
+        Outcome.FORBIDDEN,
+        Outcome.PAYMENT_REQUIRED,
+        Outcome.CLIENT_ERROR,
+    }
+)
+"""Outcomes with a record after which there is nothing more to do. (Those of redirects are about the URL that
+was leased, and their records about one on the way.)"""
 
 
 async def recover_archive(
@@ -31,19 +53,18 @@ async def recover_archive(
 ) -> int:
     """Recover the files of fetcher ``number``; answers how many URLs were settled from them.
 
-    Must run before the first ``beat``, which returns the leases of our earlier self. Raises ``DiskError``.
+    Must run before the first ``beat``, which returns the leases of our earlier self. Raises ``DiskError``,
+    and ``InUseError`` while somebody still writes there.
     """
-    folder = store.settings.warc_folder
-    paths = left_over(folder, prefix)
-    if not paths:
-        return 0
-    marks = await _marks(store)
-    leases = await _former_leases(store, number)
-    settled = 0
-    for path in paths:
-        trusted = marks.get(path.name.removesuffix(".open"), 0)
-        recovered = await asyncio.to_thread(recover, path, trusted)
-        settled += await _settle(store, frontier, log, recovered, leases)
+    settler = _Settler(store, frontier, log, number)
+    for tail in await settler.tails(prefix):
+        if not tail.working:
+            records = await asyncio.to_thread(read_tail, tail, tail.size)
+            await settler.settle(tail, records, tail.size)
+            continue
+        recovered = await asyncio.to_thread(recover, tail.path, tail.start)
+        records = [each for each in recovered.found if each.position.offset >= tail.start]
+        await settler.settle(tail, records, recovered.size)
         recovered.publish()
         if recovered.cut_bytes or recovered.missing_bytes:
             _log.warning(
@@ -52,7 +73,25 @@ async def recover_archive(
                 recovered.cut_bytes,
                 recovered.missing_bytes,
             )
-    return settled
+    return settler.settled
+
+
+async def catch_up(
+    store: AsyncStore,
+    frontier: Frontier,
+    log: FetchLog,
+    prefix: str,
+    number: int,
+    durable: Mapping[str, int],
+) -> int:
+    """The same for a fetcher at work whose Redis was restarted. ``durable``: its unfinished files -> their
+    bytes on disk. Nothing may be leased or settled meanwhile. Raises ``DiskError``."""
+    settler = _Settler(store, frontier, log, number)
+    for tail in await settler.tails(prefix):
+        end = durable.get(tail.file, 0 if tail.working else tail.size)
+        if end > tail.start:
+            await settler.settle(tail, await asyncio.to_thread(read_tail, tail, end), end)
+    return settler.settled
 
 
 async def take_over_absent(settings: Settings, present: int) -> None:
@@ -70,7 +109,7 @@ async def take_over_absent(settings: Settings, present: int) -> None:
         owners = {int(flat[i]): int(flat[i + 1].partition(b".")[0]) for i in range(0, len(flat), 2)}
         absent = {number for number in owners.values() if number > present}
         prefix = f"{settings.crawl.name}-f"
-        for path in left_over(settings.warc_folder, prefix):
+        for path in settings.warc_folder.glob(f"{prefix}*"):
             digits = path.name.removeprefix(prefix).partition("-")[0]
             if digits.isdigit() and int(digits) > present:
                 absent.add(int(digits))
@@ -92,67 +131,105 @@ def fetcher_prefix(settings: Settings, number: int) -> str:
     return f"{settings.crawl.name}-f{number:02d}"
 
 
+class _Settler:
+    """Settles what is found in the files of fetcher ``number``."""
+
+    def __init__(self, store: AsyncStore, frontier: Frontier, log: FetchLog, number: int) -> None:
+        self._store = store
+        self._frontier = frontier
+        self._log = log
+        self._number = number
+        self._run = store.run_id
+        self._leases: dict[str, Lease] = {}
+        self._logged: dict[tuple[str, int], Logged] = {}
+        self.settled = 0
+
+    async def tails(self, prefix: str) -> list[Tail]:
+        """The ends of files that are to be looked at, and what is known of the records there."""
+        settings = self._store.settings
+        found = await asyncio.to_thread(tails, settings.warc_folder, prefix, await _marks(self._store))
+        if found:
+            self._leases = await _leases_of(self._store, self._number)
+            wanted = {tail.file: tail.start for tail in found}
+            log_name = f"fetch-f{self._number:02d}"
+            self._logged = await asyncio.to_thread(logged, settings.log_folder, log_name, wanted)
+        return found
+
+    async def settle(self, tail: Tail, records: Sequence[Found], end: int) -> None:
+        """Settle the records of a file, first in the log, then in Redis; all is looked at up to ``end``."""
+        stored = []
+        for record in records:
+            line = self._logged.get((tail.file, record.position.offset))
+            lease = self._leases.get(record.url)
+            each = _stored(record, line, lease)
+            if each is None:
+                continue
+            stored.append(each)
+            if line is None:
+                self._log.add(_log_entry(record, each, lease))
+        await self._log.commit()
+        for start in range(0, max(len(stored), 1), _BATCH):
+            marks = {tail.file: end} if start + _BATCH >= len(stored) else {}
+            batch, now_ms = stored[start : start + _BATCH], self._store.now_ms()
+            verb = found(self._frontier, now_ms, self._number, batch, marks, self._run)
+            answer = await self._store.call(verb)
+            self.settled += sum(was in SETTLED for was in answer)
+
+
 async def _marks(store: AsyncStore) -> dict[str, int]:
     (flat,) = await store.calls([], extra=[("HGETALL", keys.ARCHIVE)])
     return {flat[i].decode(): int(flat[i + 1]) for i in range(0, len(flat), 2)}
 
 
-async def _former_leases(store: AsyncStore, number: int) -> dict[str, Lease]:
-    """URL -> lease, of all that earlier selves of this fetcher hold, whoever has their lanes by now."""
+async def _leases_of(store: AsyncStore, number: int) -> dict[str, Lease]:
+    """URL -> lease, of all that this fetcher holds, in whatever life of it, whoever has the lanes by now."""
     ours = f"{number}.".encode()
     lanes = range(LANES)
     members = await store.calls([], extra=[("ZRANGE", keys.leases(lane), 0, -1) for lane in lanes])
     leases: dict[str, Lease] = {}
-    for lane, found in zip(lanes, members, strict=True):
-        for member in found:
+    for lane, found_there in zip(lanes, members, strict=True):
+        for member in found_there:
             if member.startswith(ours):
                 lease = parse_lease(member.decode(), lane, 0, 0)
                 leases[lease.entry.url] = lease
     return leases
 
 
-async def _settle(
-    store: AsyncStore, frontier: Frontier, log: FetchLog, recovered: Recovered, leases: dict[str, Lease]
-) -> int:
-    results = []
-    for found in recovered.found:
-        lease = leases.pop(found.url, None) if 200 <= found.status < 300 else None
-        if lease is None:
-            continue
-        log.add(_log_entry(found, lease))
-        entry = lease.entry
-        outcome = _outcome(lease, found)
-        if outcome is Outcome.DUPLICATE:
-            results.append(Settlement(lease, Kind.DONE, outcome, Signal.SUCCESS, sent=True))
-            continue
-        pointer = Pointer(found.position, entry.depth, found.url, entry.sitemap).pack()
-        results.append(Settlement(lease, Kind.PAGE, outcome, Signal.SUCCESS, sent=True, pointer=pointer))
-    log.flush()
-    for start in range(0, len(results), _BATCH):
-        part = results[start : start + _BATCH]
-        await store.call(frontier.settle(store.now_ms(), part, {recovered.file: recovered.size}, jitter=0.0))
-    return len(results)
+def _stored(record: Found, line: Logged | None, lease: Lease | None) -> Stored | None:
+    """What a record settles; None where it doesn't."""
+    if line is not None:
+        outcome = line.outcome
+        depth = min(line.depth, MAX_DEPTH)
+        sitemap = SITEMAP if outcome == Outcome.SITEMAP else 0
+        entry = Entry(record.url, min(depth, LEVELS - 1), depth, sitemap=sitemap)
+    elif record.revisit or 200 <= record.status < 300:
+        entry = lease.entry if lease else Entry(record.url, _LIKELY_DEPTH, _LIKELY_DEPTH)
+        outcome = Outcome.DUPLICATE if record.revisit else Outcome.PAGE
+        if outcome is Outcome.PAGE and entry.sitemap:
+            outcome = Outcome.SITEMAP
+    else:
+        return None
+    if outcome in _FINAL:
+        return Stored(entry, Kind.DONE, outcome, record.position)
+    if outcome in (Outcome.PAGE, Outcome.SITEMAP):
+        return Stored(entry, Kind.PAGE, outcome, record.position)
+    return None
 
 
-def _outcome(lease: Lease, found: Found) -> Outcome:
-    if found.revisit:
-        return Outcome.DUPLICATE
-    return Outcome.SITEMAP if lease.entry.sitemap else Outcome.PAGE
-
-
-def _log_entry(found: Found, lease: Lease) -> LogEntry:
+def _log_entry(record: Found, stored: Stored, lease: Lease | None) -> LogEntry:
+    """The line that a record lacks."""
     return LogEntry(
-        t=datetime.fromisoformat(found.date).timestamp(),
-        url=found.url,
-        outcome=_outcome(lease, found),
-        status=found.status,
-        type=essence(text(found.headers, b"content-type") or "") or None,
-        bytes=found.payload_bytes,
-        ip=found.ip,
-        depth=lease.entry.depth,
-        tries=lease.entry.tries,
-        hop=lease.hops,
-        position=found.position,
-        truncated=found.truncated,
+        t=datetime.fromisoformat(record.date).timestamp(),
+        url=record.url,
+        outcome=stored.outcome,
+        status=record.status,
+        type=essence(text(record.headers, b"content-type") or "") or None,
+        bytes=record.payload_bytes,
+        ip=record.ip,
+        depth=stored.entry.depth,
+        tries=stored.entry.tries,
+        hop=lease.hops if lease else 0,
+        position=record.position,
+        truncated=record.truncated,
         detail="settled from the archive after a crash",
     )

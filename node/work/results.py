@@ -14,7 +14,9 @@ from node.errors import DiskError
 from node.rules.outcome import Outcome
 from node.rules.sitemap import Named
 from node.store.connection import LOST, AsyncStore
+from node.store.found import SETTLED, Stored, found
 from node.store.frontier import Frontier, Group, Kind, Settlement
+from node.store.spool import unpack
 from node.store.taken import EXCLUDED, append, taken_file
 from node.store.tally import Tally
 from node.work.gauges import Gauges
@@ -51,6 +53,7 @@ class Results:
         self.settling = asyncio.Lock()
         self._settlements: list[Settlement] = []
         self._marks: dict[str, int] = {}
+        self._run = ""
         self._found: list[tuple[str, int]] = []
         self._sitemaps: list[Named] = []
         self._settled_at_s = 0.0
@@ -58,6 +61,11 @@ class Results:
     def settled_at_s(self, now_s: float) -> float:
         """All that was added before this time is settled; by the monotonic clock, which shows ``now_s``."""
         return self._settled_at_s if self.waiting or self.settling.locked() else now_s
+
+    def meet(self, run_id: str) -> None:
+        """From now on the frontier is in the Redis with this run id, and holds all that it must for that."""
+        self._run = run_id
+        self._marks = {}
 
     @property
     def waiting(self) -> bool:
@@ -93,13 +101,15 @@ class Results:
                 done = self._marks if start + SETTLE_BATCH >= len(batch) else {}
                 with self.gauges.store_call():
                     answer = await self.store.call(
-                        self.frontier.settle(self.store.now_ms(), part, done, random.random())
+                        self.frontier.settle(self.store.now_ms(), part, done, random.random(), self._run)
                     )
                 self.held.drop(each.lease for each in part)
                 self.tally.add("settled_stale", answer.count("0"))
                 for each, settled in zip(part, answer, strict=True):
                     if settled != "0":
                         self.troubles.note(each)
+                late = [each for each, settled in zip(part, answer, strict=True) if settled == "0"]
+                await self._settle_late([each for each in late if each.kind is Kind.PAGE])
             self._marks = marks
             self._settled_at_s = begun_s
         except (*LOST, DiskError):
@@ -108,6 +118,16 @@ class Results:
             self._found[:0] = found
             self._sitemaps[:0] = sitemaps
             raise
+
+    async def _settle_late(self, pages: Iterable[Settlement]) -> None:
+        """Pages whose leases ran out, or were lost with a crash of Redis: they are in the archive all the
+        same, and need not be fetched again where nobody is about to."""
+        stored = [
+            Stored(each.lease.entry, Kind.PAGE, each.outcome, unpack(each.pointer).position) for each in pages
+        ]
+        if stored:
+            was = await self.store.call(found(self.frontier, self.store.now_ms(), 0, stored, {}, self._run))
+            self.tally.add("settled_late", sum(each in SETTLED for each in was))
 
     def _keep_excluded(self, batch: Iterable[Settlement]) -> None:
         """Write what is dropped as excluded where ``exclude`` puts what it takes out of queues, so that
@@ -121,7 +141,7 @@ class Results:
 
     async def _offer(self, groups: Iterable[Group]) -> None:
         try:
-            offered = await self.store.call(self.frontier.offer(self.store.now_ms(), groups))
+            offered = await self.store.call(self.frontier.offer(self.store.now_ms(), groups, run=self._run))
         except LOST:
             self.offering.forget()
             raise

@@ -28,6 +28,14 @@ local function clock(argument)
   return now
 end
 
+-- What a caller says may rest on what this Redis had before it crashed: `run` is the one that the caller
+-- met last, '' for any. The one in force is kept by `begin`.
+local function same_redis(run)
+  if run ~= '' and call('HGET', 'meta', 'run') ~= run then
+    error('NEWREDIS another Redis, or a restarted one, than the caller has met', 0)
+  end
+end
+
 local function number(value, default)
   return tonumber(value or nil) or default
 end

@@ -14,12 +14,13 @@
 --
 -- now = clock base + CLOCK_BOOTTIME. At a new boot the base moves so that the clock never runs
 -- backwards. After an unclean start, of a node or of Redis alone, `epoch` moves: no domain is
--- visited before epoch + its delay (I3).
+-- visited before epoch + its delay (I3), and lease numbers begin anew far behind the last.
 
 local TYPES = {
   clock = 'string', epoch = 'string', serial = 'string', ledger = 'hash', outcomes = 'hash', retries = 'hash',
   control = 'hash', lanes = 'hash', beats = 'hash', archive = 'hash', spool = 'stream',
 }
+local FORGOTTEN = 1000000000   -- lease numbers that no fetchers use up between two syncs of the log
 for lane = 0, LANES - 1 do
   for _, name in ipairs({ 'ready:', 'later:', 'leases:' }) do TYPES[name .. lane] = 'zset' end
 end
@@ -55,7 +56,11 @@ if meta[2] ~= ARGV[2] then
 end
 commit()
 call('HSET', 'meta', unpack(fields))
-if how == 'unclean' then call('SET', 'epoch', epoch) end
+if how == 'unclean' then
+  call('SET', 'epoch', epoch)
+  -- The numbers given out last may be forgotten, and their leases still in use: they are not given out again.
+  call('INCRBY', 'serial', FORGOTTEN)
+end
 if call('EXISTS', 'spool') == 0 or #call('XINFO', 'GROUPS', 'spool') == 0 then
   call('XGROUP', 'CREATE', 'spool', 'parsers', '0', 'MKSTREAM')
 end

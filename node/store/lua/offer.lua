@@ -1,9 +1,10 @@
 -- offer: URLs in, and the pages they came from off the spool, in one step.
 --
 -- ARGV 1  now, ms
---      2  msgpack [base_delay_ms, cap, life_cap, max_domains, believe_ms, plan, returning]
+--      2  msgpack [base_delay_ms, cap, life_cap, max_domains, believe_ms, plan, returning, run]
 --         cap: most URLs waiting per domain; life_cap: most ever admitted per domain;
 --         returning: '' or the drop reason these URLs were taken out under (include)
+--         run: see `same_redis`; what a parser knows to be seen was so in that one
 --      3  msgpack [stream id, ...] of the pages acknowledged, may be empty
 --      4  msgpack [[domain, lane, first_due_ms, how many entries], ...]
 --      5  the entries of all groups in a row: most are known and need never be cut out of it
@@ -20,8 +21,9 @@
 -- counted as `refuse:shed`, and by level. At maxmemory nothing is admitted. Pages are still acknowledged.
 
 local now = clock(ARGV[1])
-local base, cap, life_cap, max_domains, believe, plan, returning = unpack(cmsgpack.unpack(ARGV[2]))
+local base, cap, life_cap, max_domains, believe, plan, returning, run = unpack(cmsgpack.unpack(ARGV[2]))
 base_delay = base
+same_redis(run)
 local acks = cmsgpack.unpack(ARGV[3])
 local groups = cmsgpack.unpack(ARGV[4])
 local entries, ends, slots, slot_bytes = ARGV[5], ARGV[6], ARGV[7], 12 * plan[1]

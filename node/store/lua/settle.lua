@@ -1,7 +1,8 @@
 -- settle: closes leases with what became of them.
 --
 -- ARGV 1  now, ms
---      2  msgpack [base_delay_ms, max_delay_ms, later_max, retire_after, jitter]
+--      2  msgpack [base_delay_ms, max_delay_ms, later_max, retire_after, jitter, run]
+--         run: see `same_redis`; what the marks say is true of no other
 --         jitter: 0..1, for the back-off of hosts that can't be reached
 --      3  msgpack [[lane, lease, kind, outcome, signal, sent, pointer, wait_ms, pause_ms,
 --                   crawl_delay_ms, ttfb_ms], ...]
@@ -24,7 +25,8 @@
 -- Pace and retries are in _pace.lua.
 
 local now = clock(ARGV[1])
-local base_of_crawl, max_delay, later_max, retire_after, jitter = unpack(cmsgpack.unpack(ARGV[2]))
+local base_of_crawl, max_delay, later_max, retire_after, jitter, run = unpack(cmsgpack.unpack(ARGV[2]))
+same_redis(run)
 base_delay = base_of_crawl
 local results = cmsgpack.unpack(ARGV[3])
 local marks = cmsgpack.unpack(ARGV[4])
