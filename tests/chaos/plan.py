@@ -31,7 +31,8 @@ class Kind(StrEnum):
     REBOOT = "the machine starts anew, its clock with it"
 
 
-ROLES = ("fetcher", "parser")
+REDIS_KILLS = frozenset({Kind.REDIS_KILL, Kind.REDIS_LOADING, Kind.REDIS_ROLLED_BACK})
+"""After which the command starts Redis again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +91,21 @@ class Plan:
     faults: int
     fetchers: int = 3
     parsers: int = 2
-    domains: int = 18
-    pages_per_domain: int = 30
-    delay_s: float = 0.5
+    domains: int = 48
+    pages_per_domain: int = 12
+    delay_s: float = 1.5
     longer: float = 1.0
     long_s: float = 0.0
     leave_out: frozenset[Kind] = frozenset()
+
+
+LEAST_FAULTS = 60
+"""That must strike in a short run."""
+
+
+def short(seed: int) -> Plan:
+    """The run that the tests make: two minutes, with the crawl's beginning and its end."""
+    return Plan(seed, seconds=64, faults=66)
 
 
 def schedule(plan: Plan) -> list[Fault]:

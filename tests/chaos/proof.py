@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from node.work import shedding
-from tests.chaos.plan import Kind
+from tests.chaos.plan import REDIS_KILLS, Kind
 from tests.chaos.run import Run
 from tests.soak.verdict import Claim, Verdict
 from tests.web.graph import find, links
@@ -31,7 +31,7 @@ _REDIRECTS = (301, 302)
 
 def judge(run: Run, least_faults: int) -> Verdict:
     """All claims, and the figures behind them."""
-    claims = [_ended(run), _struck(run, least_faults)]
+    claims = [_ended(run), _struck(run, least_faults), _died(run)]
     figures: list[tuple[str, str]] = []
     if run.code == 0:
         requests = run.place.web.requests()
@@ -69,6 +69,20 @@ def _ended(run: Run) -> Claim:
     return Claim(
         "it comes to its end by itself, and needs no hand", measured, run.code == 0 and not run.ended_alone
     )
+
+
+def _died(run: Run) -> Claim:
+    """A process that dies of itself says of what; Redis, which does not, dies when it is killed."""
+    of_redis = sum(n for words, n in run.deaths.items() if words.startswith("Redis"))
+    others = [
+        f"{words} ({n})"
+        for words, n in run.deaths.items()
+        if not words.startswith("Redis") and "(signal 9" not in words
+    ]
+    if of_redis > sum(each.fault.kind in REDIS_KILLS for each in run.struck):
+        others.append(f"Redis died {of_redis} times")
+    said = f"{run.deaths.total()} were started again" + (f"; {_some(others)}" if others else "")
+    return Claim("no process dies but those that are killed", said, not others)
 
 
 def _struck(run: Run, least: int) -> Claim:
@@ -264,7 +278,6 @@ def _figures(run: Run, requests: list[Entry], pages: Counter[str]) -> Iterator[t
     for name in ("outcomes", "dropped"):
         found = sorted(summary[name].items(), key=lambda each: -each[1])
         yield name, ", ".join(f"{key} {n:,}" for key, n in found if n)
-    yield "processes started again by the command", f"{run.deaths.total():,}"
     if run.loading:
         yield "commands that Redis answered with LOADING", f"{run.loading:,}"
 

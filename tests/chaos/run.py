@@ -7,6 +7,8 @@ after. Where it ends without having been killed, that is noted, and a fault of o
 from __future__ import annotations
 
 import heapq
+import json
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -103,6 +105,17 @@ def prepared(plan: Plan, folder: Path, tls_dir: Path) -> Iterator[Run]:
         )
         with crawl:
             yield Run(plan, place, crawl)
+
+
+def keep(run: Run, folder: Path) -> Path:
+    """Copy what the crawl left from its disk, which goes, to where it stays, with what was seen of it."""
+    kept = Path(shutil.copytree(run.crawl.out, folder / "kept", ignore=shutil.ignore_patterns("*.sock")))
+    with (kept / "looks.jsonl").open("w") as out:
+        for look in run.looks:
+            seen = look.counts and {"ledger": dict(look.counts.ledger), "control": dict(look.counts.control)}
+            line = {"at_unix_s": run.began_unix_s + look.at_s, "rss_mb": look.rss_mb, "counts": seen}
+            out.write(json.dumps(line) + "\n")
+    return kept
 
 
 class _Engine:

@@ -11,4 +11,5 @@ A soak is a module with
 - ``memory``    the memory of a crawl's processes over time, and whether it grows
 - ``hostile``   a web of which half misbehaves, for 20,000 requests (``hostile_seeds``: what is
   asked of it; ``hostile_claims``: what must come of it)
+- ``chaos``     all faults at random, crawl after crawl (the engine is ``tests/chaos``)
 """

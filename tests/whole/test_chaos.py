@@ -1,0 +1,55 @@
+"""Everything that can happen to a crawl happens to one, from a seeded schedule, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.chaos import place, proof
+from tests.chaos.plan import LEAST_FAULTS, TABLE, Kind, Plan, schedule, short
+from tests.chaos.run import go, keep, prepared
+from tests.conftest import missing
+
+SEED_VARIABLE = "MILLIARDE_CHAOS_SEED"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_seed_gives_its_schedule(seed: int) -> None:
+    """The same each time, in order, within its time, with every kind of fault and as many as were wanted."""
+    plan = Plan(seed, seconds=100, faults=70)
+    faults = schedule(plan)
+    assert faults == schedule(plan) != schedule(Plan(seed + 1, seconds=100, faults=70))
+    assert len(faults) == 70
+    assert {fault.kind for fault in faults} == set(Kind)
+    assert [fault.at_s for fault in faults] == sorted(fault.at_s for fault in faults)
+    for fault in faults:
+        first, last = TABLE[fault.kind].within
+        assert 100 * first <= fault.at_s <= 100 * last
+    quiet = [fault.at_s for fault in faults if TABLE[fault.kind].quiet]
+    assert min(after - before for before, after in pairwise(quiet)) > 5
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(400)
+def test_chaos(tls_dir: Path) -> None:
+    """All processes may be killed or stopped at any moment, one by one or all at once, Redis may come back
+    without its last second, disk, memory and names may be away for a while, and the machine may start anew:
+    every URL is visited, no page is indexed twice, no gap is broken, and nobody has to help.
+    """
+    reason = place.why_not()
+    if reason is not None:
+        missing(f"chaos can't be had here: {reason}")
+    seed = int(os.environ.get(SEED_VARIABLE) or secrets.randbelow(1_000_000))
+    folder = Path(tempfile.mkdtemp(prefix="milliarde-chaos-"))  # a socket's path is short
+    with prepared(short(seed), folder, tls_dir) as run:
+        print(f"{SEED_VARIABLE}={seed}")
+        go(run, print)
+        verdict = proof.judge(run, LEAST_FAULTS)
+        kept = "" if verdict.holds else f"; what it left is in {keep(run, folder)}"
+        assert verdict.holds, f"replay with {SEED_VARIABLE}={seed}{kept}\n{verdict.text()}"
+    place.remove(folder)
