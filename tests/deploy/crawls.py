@@ -119,15 +119,9 @@ def fleet(
     *words: str | Path, inventory: Path | None, runs: Path, stdin: str = "", path: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run ``milliarde-fleet`` to its end, as a command of its own."""
-    environment = {k: v for k, v in os.environ.items() if k not in ("MILLIARDE_INVENTORY", "FORCE_COLOR")}
-    environment |= {"MILLIARDE_RUNS": str(runs), "COLUMNS": "200"}
-    if inventory is not None:
-        environment["MILLIARDE_INVENTORY"] = str(inventory)
-    if path is not None:
-        environment["PATH"] = path
-    program = "import sys; from deploy.fleet import main; sys.exit(main())"
+    command, environment = _fleet(words, inventory, runs, path)
     return subprocess.run(
-        [sys.executable, "-c", program, *map(str, words)],
+        command,
         cwd=REPO,
         env=environment,
         input=stdin,
@@ -136,3 +130,30 @@ def fleet(
         timeout=PATIENCE_S,
         check=False,
     )
+
+
+def fleet_at_work(*words: str | Path, inventory: Path, runs: Path) -> subprocess.Popen[str]:
+    """The same, started; what it says is to be read from its stdout."""
+    command, environment = _fleet(words, inventory, runs, None)
+    return subprocess.Popen(
+        command,
+        cwd=REPO,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+def _fleet(
+    words: Sequence[str | Path], inventory: Path | None, runs: Path, path: str | None
+) -> tuple[list[str], dict[str, str]]:
+    environment = {k: v for k, v in os.environ.items() if k not in ("MILLIARDE_INVENTORY", "FORCE_COLOR")}
+    environment |= {"MILLIARDE_RUNS": str(runs), "COLUMNS": "200"}
+    if inventory is not None:
+        environment["MILLIARDE_INVENTORY"] = str(inventory)
+    if path is not None:
+        environment["PATH"] = path
+    program = "import sys; from deploy.fleet import main; sys.exit(main())"
+    return [sys.executable, "-c", program, *map(str, words)], environment

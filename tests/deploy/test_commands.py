@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ from deploy.follow import follow
 from deploy.inventory import find
 from node.rules.shard import node_of
 from tests.conftest import missing
-from tests.deploy.crawls import Crawls
+from tests.deploy.crawls import Crawls, fleet_at_work
 from tests.web.log import now_ms
 from tests.web.running import MiniWeb
 from tests.web.shape import domain_name
@@ -61,6 +62,16 @@ def test_a_fleet_is_operated_as_one(crawls: Crawls) -> None:
     assert re.search(r"(?m)^2 of 3 +2 crawling", done.stdout)
     assert done.stderr.startswith("ghost unreachable: ")
 
+    # again and again, until Ctrl-C, which is how it ends well
+    watching = ("status", "--watch", "1", "--json", "--limit", "node1,node2")
+    with fleet_at_work(*watching, inventory=crawls.inventory, runs=crawls.folder / "runs") as running:
+        assert running.stdout is not None
+        looks = [json.loads(running.stdout.readline())["totals"]["pages"] for _ in range(2)]
+        assert 0 < looks[0] <= looks[1]
+        running.send_signal(signal.SIGINT)
+        running.stdout.read()
+        assert running.wait() == ExitCode.OK
+
     # one node alone, by name
     crawls.command("pause", "--reason", "window {{cleaning}}", "--limit", "node1")
     told = rows(crawls, "--limit", "node1,node2", code=0)["nodes"]
@@ -72,8 +83,8 @@ def test_a_fleet_is_operated_as_one(crawls: Crawls) -> None:
     owner = f"node{node_of(victim, 2) + 1}"
     done = crawls.command("exclude", victim, "--reason", "a mail, $HOME", code=AWAY)
     after_ms = now_ms() + EFFECTIVE_MS
-    purged = (crawls.nodes[owner].out / "taken" / f"{victim}.excluded.txt").read_text().splitlines()
-    assert f"{owner}: {victim}: {len(purged)} URLs excluded" in done.stdout
+    taken_out = crawls.nodes[owner].out / "taken" / f"{victim}.excluded.txt"
+    assert re.search(rf"(?m)^{owner}: {victim}: [1-9]\d* URLs excluded", done.stdout)
     assert f"{GHOST}: it is excluded there by the next" in done.stderr
     excluded = crawls.folder / "excluded.txt"
     assert re.fullmatch(rf"{victim}  # \d{{4}}-\d\d-\d\d a mail, \$HOME\n", excluded.read_text())
@@ -95,8 +106,9 @@ def test_a_fleet_is_operated_as_one(crawls: Crawls) -> None:
         len(path.read_text().splitlines()) for path in taken
     )
 
+    excluded_there = set(taken_out.read_text().splitlines())  # with what a fetcher had in hand
     done = crawls.command("include", victim, code=AWAY)
-    assert f"{owner}: {victim}: {len(purged)} URLs included" in done.stdout
+    assert f"{owner}: {victim}: {len(excluded_there)} URLs included" in done.stdout
     assert excluded.read_text() == ""
     late = [entry.url for entry in crawls.web.requests(victim) if entry.t_ms > after_ms]
     assert late == []

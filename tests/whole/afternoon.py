@@ -35,6 +35,8 @@ DELAY_S = 1.0
 FETCHERS, PARSERS = 9, 6
 TROUBLED = "moody.test"
 LOOK_EVERY_S = 0.5
+BACK, BACK_S = 0.95, 20.0
+"""All is well again when healthy sites had this part of their calm rate for so many seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,23 @@ class Afternoon:
             during()
         time.sleep(max(0.0, seconds - (now_ms() - start) / 1_000))
         self.phases.append(Phase(name, start, now_ms()))
+
+    def recover(self, name: str, within_s: float) -> None:
+        """The last phase: until healthy sites are visited as when all was calm, and the troubled one at about
+        its old pace, or until ``within_s`` are over."""
+        start = now_ms()
+        self.phases.append(Phase(name, start, start))
+        while True:
+            time.sleep(5)
+            now = now_ms()
+            self.phases[-1] = Phase(name, start, now)
+            over_s = (now - start) / 1_000
+            if over_s >= within_s:
+                return
+            if over_s >= BACK_S + 5 and self.looks[-1].delay_ms <= 1_100 * DELAY_S:
+                self.entries = self.web.requests()
+                if self.rate(name, healthy, last_s=BACK_S) >= BACK * self.rate("calm", healthy):
+                    return
 
     def mood(self, name: str) -> None:
         ask(self.web, f"https://{TROUBLED}/-/mood/{name}")
@@ -235,7 +254,8 @@ def run(day: Afternoon, *, fault: Callable[[], AbstractContextManager[None]] = n
         with day.slow_parser(), fault():
             day.go_through("giants", 15, lambda: day.mood("giant"))
             day.go_through("limits", 20, lambda: day.mood("limiting"))
-        day.go_through("after", 60, lambda: day.mood("busy"))
+        day.mood("busy")
+        day.recover("after", 60)
 
 
 def describe(day: Afternoon) -> str:

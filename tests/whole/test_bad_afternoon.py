@@ -13,7 +13,17 @@ from pathlib import Path
 import pytest
 
 from node import settings
-from tests.whole.afternoon import Afternoon, afternoon, describe, healthy, median_rss, run, troubled
+from tests.whole.afternoon import (
+    BACK,
+    BACK_S,
+    Afternoon,
+    afternoon,
+    describe,
+    healthy,
+    median_rss,
+    run,
+    troubled,
+)
 from tests.whole.crawl import until
 
 pytestmark = [pytest.mark.whole, pytest.mark.alone, pytest.mark.timeout(600)]
@@ -71,7 +81,7 @@ def test_one_site_in_trouble_and_a_slow_parser_are_nobody_else_s_trouble(
     check_memory(day)
     keep(day, "giants", 0.9)
     keep(day, "limits", 0.9)
-    keep(day, "after", 0.95, last_s=20)
+    keep(day, "after", BACK, last_s=BACK_S)
     assert day.rate("limits", troubled) < 0.5 * day.rate("calm", troubled)
     assert max(look.delay_ms for look in day.during("limits")) >= 4_000
     assert day.during("after")[-1].delay_ms <= 1_100, "within a tenth of where it was"
@@ -111,7 +121,7 @@ def test_the_same_with_too_little_memory_and_a_disk_that_fills(tmp_path: Path, t
             run(day, fault=full_disk)
             print(describe(day))
             check_bounds(day)
-            keep(day, "after", 0.95, last_s=20)
+            keep(day, "after", BACK, last_s=BACK_S)
             dropped = day.looks[-1].counts.dropped
             assert dropped.get("shed", 0) + dropped.get("memory", 0) > 0, dropped
             used = [int(look.counts.redis["used_memory"]) for look in day.looks]
