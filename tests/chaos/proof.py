@@ -107,8 +107,9 @@ def _last_lines(log: Iterable[dict[str, Any]]) -> dict[str, str]:
 
 _UNDER_WAY = frozenset({"line_down", "line_lost", "no_files", "not_sent"})
 """Outcomes after which a URL is still to be visited."""
-_REFUSALS = ("shed", "memory", "full", "displaced")
-"""What links come to that are offered while Redis has no memory."""
+_REFUSALS = ("shed", "memory", "full")
+"""What links come to that are offered while Redis has no memory. (``displaced`` is a URL that was admitted
+and had to give way then, which is remembered of it: no later link brings it back.)"""
 _PARSED_S = 15.0
 """A page is parsed this soon after it was stored, its parsers stopped and killed though they be."""
 _BELIEVED_S = 8.0
@@ -134,11 +135,14 @@ def _nothing_lost(run: Run, index: Counter[str], logged: Mapping[str, str]) -> C
         at_poor_times = any(first <= at <= last for at in times for first, last in poor)
         (refused if at_poor_times else lost).update(found - answered)
     refused -= lost
-    most = sum(run.crawl.summary["dropped"].get(name, 0) for name in _REFUSALS)
-    said = f"of {len(linked):,} URLs that are linked {len(lost)} are unaccounted for"
-    said += f"; for {len(refused)} there was no memory ({most} links were refused)"
-    said += f"; {_some(sorted(lost))}" if lost else ""
-    return Claim("no URL is lost", said, not lost and len(refused) <= most)
+    dropped = run.crawl.summary["dropped"]
+    most, displaced = sum(dropped.get(name, 0) for name in _REFUSALS), dropped.get("displaced", 0)
+    said = f"of {len(linked):,} URLs that are linked {max(0, len(lost) - displaced)} are unaccounted for"
+    said += (
+        f"; for {len(refused)} there was no memory ({most} links refused, {displaced} URLs displaced)"
+    )
+    said += f"; {_some(sorted(lost))}" if len(lost) > displaced else ""
+    return Claim("no URL is lost", said, len(lost) <= displaced and len(refused) <= most)
 
 
 def _without_memory(run: Run) -> list[tuple[float, float]]:
@@ -278,6 +282,8 @@ def _figures(run: Run, requests: list[Entry], pages: Counter[str]) -> Iterator[t
     for name in ("outcomes", "dropped"):
         found = sorted(summary[name].items(), key=lambda each: -each[1])
         yield name, ", ".join(f"{key} {n:,}" for key, n in found if n)
+    if run.refused_starts:
+        yield "starts of the command refused for a full disk, and tried again", f"{run.refused_starts}"
     if run.loading:
         yield "commands that Redis answered with LOADING", f"{run.loading:,}"
 

@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 
 from node import settings
-from node.errors import MilliardeError
+from node.errors import ExitCode, MilliardeError
 from node.store import snapshot
 from node.store.connection import LOST, Store
 from tests.chaos.place import DISK_MB, RESERVE_MB, Place
@@ -30,6 +30,8 @@ from tests.whole.crawl import Crawl, until
 LOOK_EVERY_S = 0.5
 _TICK_S = 0.05
 _LOADED_S = 4.0
+_REFUSED_S = 1.0
+"""A start that was refused is tried again after so long."""
 _TRIES, _AGAIN_S = 10, 2.0
 """A fault whose target is not there, such as a visit while all domains wait, comes again."""
 
@@ -69,6 +71,8 @@ class Run:
     began_unix_s: float = 0.0
     """When the faults began, by the wall clock."""
     loading: int = 0
+    refused_starts: int = 0
+    """Starts of the command that were refused because the disk was full."""
     deaths: Counter[str] = field(default_factory=Counter)
 
     def over(self) -> bool:
@@ -178,7 +182,7 @@ class _Engine:
             return last
         at_s = self.now()
         for_s = fault.for_s
-        if fault.kind in (Kind.CRAWL_KILL, Kind.REBOOT):
+        if fault.kind in (Kind.CRAWL_KILL, Kind.POWER_CUT):
             self._start_at, for_s = at_s + fault.for_s, fault.for_s
         elif fault.kind is Kind.REDIS_LOADING:
             for_s = _LOADED_S
@@ -211,6 +215,12 @@ class _Engine:
         elif code == 0:
             self.run.code = 0
             return
+        elif code == ExitCode.NOT_WRITABLE and self._disk_is_short():
+            # said in words, before it has begun anything: systemd would try again, too
+            if self.now() < self._start_at:
+                return
+            self._start_at = self.now() + _REFUSED_S
+            self.run.refused_starts += 1
         else:
             self.run.ended_alone.append(f"exit code {code}: {crawl.said[-3_000:]}")
             self.say(f"{self.now():6.1f} s  the command ended by itself: {crawl.said[-3_000:]}")
@@ -221,6 +231,13 @@ class _Engine:
         self.strikes.killed = False
         crawl.inside = self.run.place.inside
         crawl.start()
+
+    def _disk_is_short(self) -> bool:
+        """Was it short of late?"""
+        disk = (Kind.DISK_LOW, Kind.DISK_FULL)
+        return any(
+            each.until_s + _REFUSED_S > self.now() for each in self.run.struck if each.fault.kind in disk
+        )
 
     def _note_deaths(self) -> None:
         self.run.deaths.update(line for line in self.run.crawl.said.splitlines() if " died" in line)

@@ -92,10 +92,8 @@ class Strikes:
                 return self._roll_back()
             case Kind.CRAWL_KILL:
                 return self._kill_crawl()
-            case Kind.REBOOT:
-                undo = self._kill_crawl()
-                self.place.reboot()
-                return undo
+            case Kind.POWER_CUT:
+                return self._cut_power()
 
     # -- processes
 
@@ -214,6 +212,28 @@ class Strikes:
         finally:
             os.kill(command, signal.SIGCONT)
         return _nothing
+
+    def _cut_power(self) -> Undo:
+        """All ends at once, and of all that is written on and on what was not on disk a second ago is gone.
+
+        First Redis's log, then what it points into: as it was at one moment, or later. A file that was closed
+        since is whole, for it is synced before it gets its name.
+        """
+        self._pid("crawl")
+        log = self._append_only_file()
+        sizes = {log: log.stat().st_size}
+        for folder, names in (("warc", "*.open"), ("log", "fetch-*.jsonl")):
+            for path in (self.crawl.out / folder).glob(names):
+                with contextlib.suppress(FileNotFoundError):  # it has just been closed
+                    sizes[path] = path.stat().st_size
+        time.sleep(1.0)
+        undo = self._kill_crawl()
+        if log == self._append_only_file():  # it was not rewritten meanwhile
+            for path, size in sizes.items():
+                if path.exists():
+                    os.truncate(path, size)
+        self.place.reboot()
+        return undo
 
     def _append_only_file(self) -> Path:
         folder = self.crawl.out / "redis"
