@@ -30,9 +30,11 @@ Undo = Callable[[], None]
 MB = 1_000_000
 MAXMEMORY_MB = 64
 """What Redis may use while it is well."""
-_WAIT_S = 1.0
+_WAIT_S = 0.6
 """How long a strike waits for its target."""
-_PATIENCE_S = 1.5
+_LEASE_S = 0.4
+"""How long it waits for a fetcher to have a URL in hand."""
+_PATIENCE_S = 1.0
 """How long it waits for Redis, which may be stopped: what was struck before is undone on time."""
 _COUNT_TO = 500_000
 """Commands in Redis's log that are there to be loaded, so that it takes a while."""
@@ -134,7 +136,7 @@ class Strikes:
         """Until a fetcher has a URL in hand."""
         self._pid(name)
         mine = f"{name.split()[1]}.".encode()
-        give_up = time.monotonic() + _WAIT_S
+        give_up = time.monotonic() + _LEASE_S
         with self._redis() as client:
             while True:
                 pipe = client.pipeline(transaction=False)
