@@ -17,6 +17,7 @@ tally                hash    metrics; bounded by the names in the code
 lanes                hash    lane -> fetcher.instance; 64 fields
 beats                hash    fetcher -> instance and last heartbeat
 procs                hash    process -> its last report; one field per process
+deaths               hash    process -> how often it died (``deaths.py``); one field per process
 serial               string  makes lease tokens unique
 ready:{lane}         zset    domain -> due (ms); one member per workable domain
 later:{lane}         zset    URLs with a time of their own; at most ``LATER_MAX``
@@ -53,6 +54,7 @@ TALLY = "tally"
 LANES = "lanes"
 BEATS = "beats"
 PROCS = "procs"
+DEATHS = "deaths"
 SPOOL = "spool"
 DEAD = "dead"
 SUSPECTS = "suspects"

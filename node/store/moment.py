@@ -16,12 +16,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from node.errors import DiskError, StoreError
 from node.store import keys
 from node.store.connection import Store, info_of
 from node.store.spool import pages_read
+
+T = TypeVar("T")
 
 PATIENCE_S: Final = 60.0
 """How long Redis may take until the mark is in its file; a slow disk holds that up for two seconds or so."""
@@ -29,8 +31,12 @@ _TRIES: Final = 5
 """Rewrites that begin just as a moment is taken: it is then taken anew."""
 _EVERY_S: Final = 0.02
 _EXEC: Final = b"*1\r\n$4\r\nEXEC\r\n"
-# DEL first: Redis at `maxmemory` refuses a script nothing that it needs after it has written (lua/_lib.lua)
-_MARK: Final = "redis.call('DEL', 'gate') redis.call('HSET', KEYS[1], 'snapshot', ARGV[1])"
+_MARK: Final = """
+redis.call('DEL', 'gate')  -- at `maxmemory` nothing is refused to a script that has written (lua/_lib.lua)
+redis.call('HSET', KEYS[1], 'snapshot', ARGV[1])
+return { redis.call('HGETALL', KEYS[2]), redis.call('XRANGE', KEYS[3], '-', '+') }
+"""
+"""One step; a transaction would be refused at ``maxmemory``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +76,11 @@ class _Files:
     parts: tuple[tuple[str, Path], ...]
 
 
-def take(store: Store, held: ExitStack, on_moment: Callable[[], None]) -> Moment:
-    """Take a moment; its files are held open as long as ``held``.
+def take(store: Store, held: ExitStack, look: Callable[[], T]) -> tuple[Moment, T]:
+    """Take a moment, and a ``look`` at what else there is right after it; files are open as long as ``held``.
 
-    ``on_moment`` is called as soon as it has been, before it is known to be on the disk. Raises
-    ``StoreError`` where Redis keeps no append-only file or the mark does not get there, ``DiskError`` where
-    that can't be read.
+    Where a moment has to be taken anew, so is the look. Raises ``StoreError`` where Redis keeps no
+    append-only file or the mark does not get there, ``DiskError`` where that can't be read.
     """
     told = {name: _config(store, name) for name in ("appendonly", "dir", "appendfilename", "appenddirname")}
     (answer,) = store.calls([], extra=[("INFO", "server")])
@@ -90,7 +95,7 @@ def take(store: Store, held: ExitStack, on_moment: Callable[[], None]) -> Moment
                 begun_at = os.fstat(fds[-1]).st_size
                 id_ = uuid.uuid4().hex
                 ledger, spooled_in = _mark(store, id_)
-                on_moment()
+                seen = look()
                 end = _end_of_mark(fds[-1], begun_at, id_.encode(), partial(_is_other, told, files))
             except FileNotFoundError:  # a rewrite has just ended
                 continue
@@ -106,7 +111,8 @@ def take(store: Store, held: ExitStack, on_moment: Callable[[], None]) -> Moment
                 Part(name, fd, end if i == last else os.fstat(fd).st_size, final=i != last)
                 for i, ((name, _), fd) in enumerate(zip(files.parts, fds, strict=True))
             )
-            return Moment(id_, ledger, spooled_in, version, files.manifest, files.manifest_name, parts)
+            taken = Moment(id_, ledger, spooled_in, version, files.manifest, files.manifest_name, parts)
+            return taken, seen
     raise StoreError("Redis rewrites its append-only file all the time: try again later")
 
 
@@ -137,18 +143,9 @@ def _is_other(told: dict[str, str], files: _Files) -> bool:
 
 
 def _mark(store: Store, id_: str) -> tuple[dict[str, int], frozenset[str]]:
-    *_, (ledger, spool, _) = store.calls(
-        [],
-        extra=[
-            ("MULTI",),
-            ("HGETALL", keys.LEDGER),
-            ("XRANGE", keys.SPOOL, "-", "+"),
-            ("EVAL", _MARK, 1, keys.META, id_),
-            ("EXEC",),
-        ],
-    )
-    pages = pages_read([(b"", spool)])
-    return _counts(ledger), frozenset(page.pointer.position.file for page in pages)
+    command = ("EVAL", _MARK, 3, keys.META, keys.LEDGER, keys.SPOOL, id_)
+    ((ledger, spool),) = store.calls([], extra=[command])
+    return _counts(ledger), frozenset(page.pointer.position.file for page in pages_read([(b"", spool)]))
 
 
 def _end_of_mark(fd: int, begun_at: int, id_: bytes, moved: Callable[[], bool]) -> int | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from node.store import keys
+from node.store import deaths, keys
 from node.store.connection import Store, info_of
+from node.store.deaths import Deaths
 
 COMMANDS: tuple[tuple[str, ...], ...] = (
     ("HGETALL", keys.LEDGER),
@@ -22,6 +23,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("XLEN", keys.DEAD),
     ("INFO", "memory"),
     ("HGETALL", keys.GATEWAY),
+    ("HGETALL", keys.DEATHS),
 )
 
 
@@ -59,7 +61,6 @@ class Report(msgspec.Struct, omit_defaults=True):
     waiting: str = ""
     """Why it takes no (more) work: spool_full, paused, disk_low, no_work, ..."""
     rss_mb: int = 0
-    restarts: int = 0
     oldest_ms: int = 0
     """Age of the oldest visit in flight, or not settled yet."""
     in_trouble: int = 0
@@ -86,6 +87,8 @@ class Snapshot:
     """The fields of INFO memory."""
     gateway: Mapping[str, str]
     """State and counters of the limiter on calls to a gateway; empty where there is none."""
+    deaths: Mapping[str, Deaths] = field(default_factory=dict)
+    """Processes that died since the crawl was started, as far as ``milliarde crawl`` starts them."""
 
     def count(self, name: str) -> int:
         return self.ledger.get(name, 0)
@@ -184,7 +187,7 @@ def take(store: Store) -> Snapshot:
 
 def decode(answers: list[Any]) -> Snapshot:
     """Make a snapshot of the answers to ``COMMANDS``."""
-    ledger, outcomes, tally, procs, control, groups, oldest, dead, info, gateway = answers
+    ledger, outcomes, tally, procs, control, groups, oldest, dead, info, gateway, died = answers
     group = _pairs(groups[0]) if groups else {}
     return Snapshot(
         ledger=_numbers(ledger),
@@ -199,4 +202,5 @@ def decode(answers: list[Any]) -> Snapshot:
         dead_letters=int(dead),
         redis=info_of(info),
         gateway={name: value.decode() for name, value in _pairs(gateway).items()},
+        deaths=deaths.decode(_pairs(died)),
     )

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from shutil import disk_usage
 from typing import Final, Literal
@@ -86,8 +85,13 @@ def link(fd: int, to: Path, on_bytes: OnBytes) -> str | None:
 
     Raises ``OSError`` where it can't be read.
     """
+    # By its descriptor, since its name may be another by now; only with a folder does Python follow it.
     try:
-        os.link(f"/proc/self/fd/{fd}", to, follow_symlinks=True)
+        descriptors = os.open("/proc/self/fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.link(str(fd), to, src_dir_fd=descriptors, follow_symlinks=True)
+        finally:
+            os.close(descriptors)
     except OSError:  # another disk, one without links, somebody else's file, or it has lost its last name
         return None
     try:
@@ -166,16 +170,3 @@ def need_room(folder: Path, bytes_: int, reserve: int) -> None:
     if free < bytes_ + reserve:
         beside = f" and {reserve:,} must stay free" if reserve else ""
         raise DiskError(f"{folder}: {bytes_:,} bytes are needed{beside}, but {free:,} are free: make room")
-
-
-def remove(folder: Path, names: Iterable[str]) -> None:
-    """Remove files below a folder, as far as they are there, and the folders that are then empty."""
-    parents = set[Path]()
-    for name in names:
-        path = folder / name
-        with suppress(FileNotFoundError):
-            path.unlink()
-        parents.update(each for each in path.parents if each != folder and each.is_relative_to(folder))
-    for each in sorted(parents, key=lambda path: len(path.parts), reverse=True):
-        with suppress(OSError):
-            each.rmdir()

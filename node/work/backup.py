@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -54,13 +56,14 @@ def snapshot(
     (``kill -9``), a file ``incomplete`` does, and no manifest, and the next snapshot may take its place.
     """
     with _begun(settings, folder):
-        before, after = listing(settings), dict[str, int]()
+        before = listing(settings)
         with ExitStack() as held:
-            now = moment.take(store, held, lambda: after.update(listing(settings)))
+            now, after = moment.take(store, held, lambda: listing(settings))
             made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            archive = of_archive(settings, now, before, after, everything=with_archive)
             pieces = [
+                *[_held(piece, held) if piece.needed else piece for piece in archive],
                 *of_redis(now),
-                *of_archive(settings, now, before, after, everything=with_archive),
                 *of_the_rest(settings, after),
             ]
             files = _bring(settings, folder, pieces, on_bytes)
@@ -147,14 +150,11 @@ def _look_at(folder: Path, settings: Settings) -> bool:
 
 def _clear(folder: Path) -> None:
     """Remove what a snapshot that was not finished may have brought."""
-    found = [path for path in folder.rglob("*") if not path.is_dir()]
-    ours = (REDIS, WARC, LOG, TAKEN)
-    names = [str(path.relative_to(folder)) for path in found]
-    transfer.remove(folder, [name for name in names if name.partition("/")[0] in ours or _is_single(name)])
-
-
-def _is_single(name: str) -> bool:
-    return name in (CONFIG, LIST_NAME, MANIFEST, f"{MANIFEST}.new") or name.partition(".")[0] == DOMAINS
+    for name in (REDIS, WARC, LOG, TAKEN):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for pattern in (CONFIG, LIST_NAME, f"{MANIFEST}*", f"{DOMAINS}*"):
+        for path in folder.glob(pattern):
+            path.unlink()
 
 
 # -- the files
@@ -170,8 +170,20 @@ def _bring(settings: Settings, folder: Path, pieces: Sequence[Piece], on_bytes: 
     for piece in pieces:
         to = folder / piece.path
         to.parent.mkdir(parents=True, exist_ok=True)
-        files.append(_bring_one(piece, to, lambda count: on_bytes(count, all_bytes)))
+        try:
+            files.append(_bring_one(piece, to, lambda count: on_bytes(count, all_bytes)))
+        except FileNotFoundError:
+            if not piece.path.startswith((f"{WARC}/", f"{TAKEN}/")):
+                raise
     return files
+
+
+def _held(piece: Piece, held: ExitStack) -> Piece:
+    """The same with its file open, if it is still there."""
+    try:
+        return replace(piece, fd=held.enter_context(_open(piece.sources)).fileno())
+    except FileNotFoundError:
+        return piece
 
 
 def _bring_one(piece: Piece, to: Path, on_bytes: transfer.OnBytes) -> File:

@@ -36,7 +36,8 @@ _NUMBERED: Final = re.compile(r"(?P<writer>.+)-(?P<number>\d{6,})" + re.escape(f
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A file that is to be in a snapshot: ``content``, or the first ``size`` bytes of what is open as ``fd``,
-    or of the first of ``sources`` that is there. ``final``: nothing is ever added to it."""
+    or of the first of ``sources`` that is there. ``final``: nothing is ever added to it. ``needed``: to be
+    opened at once, before it may be freed; what is freed meanwhile, and was not, is left out."""
 
     path: str
     size: int
@@ -44,6 +45,7 @@ class Piece:
     content: bytes | None = None
     fd: int | None = None
     sources: tuple[Path, ...] = ()
+    needed: bool = False
 
 
 def listing(settings: Settings) -> dict[str, int]:
@@ -89,10 +91,11 @@ def of_archive(
             continue
         plain = name.removesuffix(OPEN).removesuffix(DAMAGED)
         being_written = path not in before or f"{WARC}/{plain}{OPEN}" in before
-        if everything or being_written or plain in now.spooled_in:
+        needed = being_written or plain in now.spooled_in
+        if everything or needed:
             # one that is closed meanwhile has lost its suffix
             sources = tuple(settings.data / WARC / each for each in (name, plain, plain + DAMAGED))
-            yield Piece(path, size, final=not name.endswith(OPEN), sources=sources)
+            yield Piece(path, size, final=not name.endswith(OPEN), sources=sources, needed=needed)
 
 
 def of_the_rest(settings: Settings, after: dict[str, int]) -> Iterator[Piece]:

@@ -2,76 +2,49 @@
 
 Children live in sessions of their own, so Ctrl-C reaches only this process, which then ends them in
 order: fetchers first (they finish their visits), then parsers (they finish the pages in hand, or
-empty the spool where the crawl is complete), watch, Redis last. A child that dies is started again,
-later each time it dies young.
+empty the spool where the crawl is complete), watch, Redis last. A child that dies, or hangs, is started
+again, later each time it dies young.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import contextlib
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 
 from node.errors import ExitCode, MilliardeError
 from node.settings import Settings
-from node.store import keys, snapshot
-from node.store.connection import Begun, Store, info_of
+from node.store import deaths, keys, snapshot
+from node.store.connection import LOST, Begun, Store, info_of
 from node.store.snapshot import Snapshot
 from node.store.tally import Tally
-from node.work import process
+from node.work import process, watchdog
+from node.work.child import FATAL, Child
 from node.work.page_guard import is_stuck
-from node.work.process import PARENT_VARIABLE
 from node.work.redis_server import RedisServer
+from node.work.watchdog import Watchdog
 
 TICK_S = 0.25
 STOP_FETCHERS_S = 60.0
 STOP_PARSERS_S = 60.0
 DRAIN_SPOOL_S = 600.0
-LOG_MAX_BYTES = 10_000_000
-YOUNG_S = 10.0
-"""A child that dies younger than this is started again later each time, up to ``BACK_OFF_S``."""
-BACK_OFF_S = 30.0
-FATAL = frozenset(
-    {
-        ExitCode.USAGE,
-        ExitCode.BAD_SETTINGS,
-        ExitCode.BAD_INPUT,
-        ExitCode.OTHER_CRAWL,
-        ExitCode.NOT_WRITABLE,
-        ExitCode.NOT_INSTALLED,
-    }
-)
-"""How a child may end that starting it again would not mend."""
-
-
-@dataclass(slots=True)
-class Child:
-    """One process of the node, and how often it was started again."""
-
-    role: str
-    number: int
-    process: subprocess.Popen[bytes] | None = None
-    started: float = 0.0
-    restarts: int = 0
-    again_at: float = 0.0
-    young_deaths: int = 0
-    log_from: int = 0
-    """Where in its log this start of it begins."""
-
-    @property
-    def name(self) -> str:
-        return f"{self.role} {self.number}" if self.number else self.role
 
 
 class LocalNode:
     """Starts, watches and ends the processes of one node. Use as a context: it always cleans up."""
 
-    def __init__(self, settings: Settings, config: Path, *, fetchers: int, parsers: int, watch: bool) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        config: Path,
+        *,
+        fetchers: int,
+        parsers: int,
+        watch: bool,
+        watchdog_s: float = watchdog.LIMIT_S,
+    ) -> None:
         self.settings = settings
         self.config = config
         self.redis = RedisServer(settings)
@@ -85,6 +58,9 @@ class LocalNode:
         self._booked_s = time.monotonic()
         self._redis_cpu_booked = 0.0
         self._own = Tally("crawl")
+        self.watchdog = Watchdog(watchdog_s)
+        self._to_be_told: set[str] = set()
+        """Children whose deaths, or whose long life after some, are not noted in Redis yet."""
 
     # -- start
 
@@ -96,7 +72,10 @@ class LocalNode:
 
     def tell(self, *, pages: int | None) -> None:
         """Write the limits of this run where the verbs see them, and lift an earlier stop."""
-        commands: list[tuple[str, ...]] = [("HDEL", keys.CONTROL, "stop", "pages_max"), ("DEL", keys.PROCS)]
+        commands: list[tuple[str, ...]] = [
+            ("HDEL", keys.CONTROL, "stop", "pages_max"),
+            ("DEL", keys.PROCS, keys.DEATHS),
+        ]
         if pages is not None:
             commands.append(("HSET", keys.CONTROL, "pages_max", str(pages)))
         self.store.calls([], extra=commands)
@@ -106,30 +85,13 @@ class LocalNode:
             self._start(child)
 
     def _start(self, child: Child) -> None:
-        log = self._log_of(child)
-        log.parent.mkdir(parents=True, exist_ok=True)
-        if log.exists() and log.stat().st_size > LOG_MAX_BYTES:
-            log.replace(log.with_suffix(".log.1"))
-        words = [sys.executable, "-m", "node", child.role]
-        if child.number:
-            words.append(str(child.number))
-        words += ["--config", str(self.config)]
-        with log.open("ab") as out:
-            child.log_from = out.tell()
-            child.process = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                start_new_session=True,
-                env={**os.environ, PARENT_VARIABLE: str(os.getpid())},
-            )
-        child.started = time.monotonic()
+        environment = {"NOTIFY_SOCKET": self.watchdog.address}
+        self.watchdog.begin(child.start(self.config, self.settings.log_folder, environment))
 
     # -- while it runs
 
     def look_after(self) -> list[str]:
-        """Start again what died, and answer what there is to say about it.
+        """Start again what died or hangs, and answer what there is to say about it.
 
         Raises ``MilliardeError`` where starting again can't help.
         """
@@ -137,48 +99,55 @@ class LocalNode:
         if not self.redis.alive():
             news.append("Redis died and is started again")
             self.redis.start()
-            news += [self.redis.mended] if self.redis.mended else []
+        self.watchdog.listen()
         now = time.monotonic()
         for child in self.children:
             if child.process is not None:
-                code = child.process.poll()
+                hung = self._kill_if_it_hangs(child)
+                code = child.process.wait() if hung else child.process.poll()
                 if code is None:
-                    self._end_if_stuck(child)
+                    if child.has_grown_up():
+                        self._to_be_told.add(child.name)
                     continue
-                child.process = None
-                words = self._last_words(child)
-                if code in FATAL:
-                    error = MilliardeError(words or f"{child.name} can't start and gives no reason")
-                    error.exit_code = ExitCode(code)
-                    raise error
-                news.append(f"{child.name} died ({_death(code)}{': ' + words if words else ''})")
-                child.young_deaths = child.young_deaths + 1 if now - child.started < YOUNG_S else 0
-                wait = min(BACK_OFF_S, 0.25 * 2**child.young_deaths) if child.young_deaths else 0.0
-                child.again_at = now + wait
+                news.append(self._died(child, child.process.pid, code, hung=hung))
             elif now >= child.again_at:
                 child.restarts += 1
                 self._start(child)
+                if child.young_deaths:
+                    self._to_be_told.add(child.name)
+        self._tell_of_deaths()
         return news
 
-    def _end_if_stuck(self, child: Child) -> None:
-        """A parser that hangs without computing: no deadline of its own ends it."""
-        if child.role != "parser" or child.process is None:
-            return
-        if is_stuck(self.settings, child.number, child.process.pid):
-            child.process.kill()
+    def _died(self, child: Child, pid: int, code: int, *, hung: bool) -> str:
+        self.watchdog.forget(pid)
+        words = child.last_words(self.settings.log_folder)
+        if code in FATAL:
+            error = MilliardeError(words or f"{child.name} can't start and gives no reason")
+            error.exit_code = ExitCode(code)
+            raise error
+        self._to_be_told.add(child.name)
+        return child.died(code, words, hung=hung)
 
-    def _last_words(self, child: Child) -> str:
-        """What it wrote last, if it wrote anything since it was started."""
-        log = self._log_of(child)
-        if child.log_from >= log.stat().st_size:
-            return ""
-        with log.open("rb") as file:
-            file.seek(max(child.log_from, log.stat().st_size - 2_000))
-            lines = file.read().decode(errors="replace").split("\n")
-        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    def _kill_if_it_hangs(self, child: Child) -> bool:
+        if child.process is None or child.process.poll() is not None:
+            return False
+        pid = child.process.pid
+        # a parser that hangs over a page without computing: no deadline of its own ends it
+        stuck = child.role == "parser" and is_stuck(self.settings, child.number, pid)
+        if not stuck and not self.watchdog.hangs(pid):
+            return False
+        child.process.kill()
+        return True
 
-    def _log_of(self, child: Child) -> Path:
-        return self.settings.log_folder / (child.name.replace(" ", "-") + ".log")
+    def _tell_of_deaths(self) -> None:
+        """Have it where ``status`` and the metrics see it; while Redis is away it waits for the next time."""
+        told = [child for child in self.children if child.name in self._to_be_told]
+        if told:
+            now_ms = self.store.now_ms()
+            notes = [deaths.note(child.name.replace(" ", "."), child.told(now_ms)) for child in told]
+            with contextlib.suppress(*LOST):
+                self.store.calls([], extra=notes, spare=True)
+                self._to_be_told.clear()
 
     @property
     def restarts(self) -> int:
@@ -224,8 +193,9 @@ class LocalNode:
         if drain_spool and self.redis.alive():
             give_up = time.monotonic() + DRAIN_SPOOL_S
             while time.monotonic() < give_up and self._spooled():
+                self.watchdog.listen()
                 for child in parsers:
-                    self._end_if_stuck(child)
+                    self._kill_if_it_hangs(child)
                     if child.process is None or child.process.poll() is not None:
                         child.process = None
                         self._start(child)
@@ -259,16 +229,13 @@ class LocalNode:
 
     def close(self) -> None:
         """End Redis; closing twice is harmless."""
+        self.watchdog.close()
         self.store.close()
         self.redis.stop()
 
     def kill_children(self) -> None:
         """For the way out after an error: no child is left behind."""
         self._end(self.children, 5.0, lambda: None)
-
-
-def _death(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
 def data_lock(settings: Settings) -> AbstractContextManager[int]:

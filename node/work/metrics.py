@@ -132,6 +132,18 @@ def _processes(look: Snapshot) -> Iterator[Metric]:
         if report.waiting:
             waits.add_metric([name, report.waiting], 1)
     yield from (in_hand, limit, lag, rss, waits)
+    yield from _deaths(look)
+
+
+def _deaths(look: Snapshot) -> Iterator[Metric]:
+    died = {name: each.count for name, each in look.deaths.items()}
+    yield _by_label("process_deaths", "Times that a process died and was started again", "process", died)
+    loops = GaugeMetricFamily(
+        "milliarde_crash_loop", "1 while it dies as soon as it has started", labels=["process"]
+    )
+    for name, each in look.deaths.items():
+        loops.add_metric([name], float(each.loops))
+    yield loops
 
 
 def _domains(closeup: Closeup) -> Iterator[Metric]:

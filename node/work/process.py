@@ -1,7 +1,7 @@
 """The life of one process: start, signals, heartbeat to its supervisor, a clean end.
 
 SIGTERM (or SIGINT) asks a process to stop: it takes no more work, finishes what it has within a
-bound, and goes. Under systemd the states are told to NOTIFY_SOCKET. Under ``milliarde crawl`` a
+bound, and goes. What it is at is told to NOTIFY_SOCKET, as systemd has it. Under ``milliarde crawl`` a
 process does not outlive its parent.
 """
 
@@ -119,13 +119,18 @@ class StopFlag:
 
 
 def notify(state: str) -> None:
-    """Tell systemd (READY=1, WATCHDOG=1, STOPPING=1); nothing where it does not listen."""
+    """Tell our supervisor (READY=1, WATCHDOG=1, STOPPING=1); nothing where none listens.
+
+    It is systemd, or ``milliarde crawl``, which listens in the same way (``watchdog.py``).
+    """
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return
     if address.startswith("@"):
         address = "\0" + address[1:]
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out, contextlib.suppress(OSError):
+        # nobody may hang for want of a listener; but that we are ready is said only once
+        out.settimeout(0 if state == "WATCHDOG=1" else 5)
         out.connect(address)
         out.send(state.encode())
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from node import __version__
 from node.rules import shed
 from node.rules.health import State
 from node.store import closeup as closeups
-from node.store import gateway, snapshot
+from node.store import deaths, gateway, snapshot
 from node.store.closeup import Closeup, Told
 from node.store.connection import Store
+from node.store.deaths import Deaths
 from node.store.snapshot import Snapshot
 from node.store.stages import Stage, stages
 from node.work import printing
 from node.work.room import Room, room
 from node.work.summary import CPU_ROLES, human_bytes, human_seconds
+from node.work.systemd import Units
 
 NAMED_DOMAINS = 5
 """Domains in trouble that people are told by name; ``--json`` has all that are known."""
@@ -25,13 +28,14 @@ NAMED_DOMAINS = 5
 def status(store: Store, *, as_json: bool) -> None:
     """How a node stands."""
     look = snapshot.take(store)
+    look = replace(look, deaths={**look.deaths, **Units(store.settings).look()})
     closeup = closeups.take(store, look, round(1000 * store.settings.crawl.delay_s), store.now_ms())
     of_stages = stages(look, closeup, 1000 * time.time())
     free = room(store.settings)
     if as_json:
         printing.json(_all(look, closeup, of_stages, free))
     else:
-        rows = _rows(look, closeup, of_stages, free)
+        rows = _rows(look, closeup, of_stages, free, store.now_ms())
         printing.pairs((label, text) for label, text in rows if text)
 
 
@@ -47,6 +51,7 @@ def _all(look: Snapshot, closeup: Closeup, of_stages: Mapping[str, Stage], free:
         "opted_out": look.opted_out,
         "tally": look.tally,
         "processes": look.procs,
+        "deaths": {name: _died(each) for name, each in look.deaths.items()},
         "control": look.control,
         "stages": of_stages,
         "retry_share": round(look.retry_share, 4),
@@ -69,6 +74,10 @@ def _all(look: Snapshot, closeup: Closeup, of_stages: Mapping[str, Stage], free:
     }
 
 
+def _died(died: Deaths) -> dict[str, object]:
+    return {"count": died.count, "in_a_row": died.in_a_row, "crash_loop": died.loops, "why": died.why}
+
+
 def _told(told: Told) -> dict[str, object]:
     counted = told.counted
     return {
@@ -87,7 +96,7 @@ def _told(told: Told) -> dict[str, object]:
 
 
 def _rows(
-    look: Snapshot, closeup: Closeup, of_stages: Mapping[str, Stage], free: Room
+    look: Snapshot, closeup: Closeup, of_stages: Mapping[str, Stage], free: Room, now_ms: int
 ) -> Iterator[tuple[str, str]]:
     waits = sorted({f"{name}: {r.waiting}" for name, r in look.procs.items() if r.waiting})
     yield "state", _state(look)
@@ -108,6 +117,8 @@ def _rows(
     yield "retries", _retries_words(look)
     yield "not visited", ", ".join(f"{name} {n:,}" for name, n in look.dropped.items())
     yield "processes", f"{len(look.procs)}; waiting: {', '.join(waits) or 'none'}"
+    for words in deaths.words(look.deaths, now_ms):
+        yield "deaths", words
     yield "gateway", _gateway_words(look)
     yield "Redis", human_bytes(float(look.redis.get("used_memory", 0)))
     yield "shed", _shed_words(look)

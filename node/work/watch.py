@@ -6,7 +6,7 @@ import os
 import socket
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 from prometheus_client import CollectorRegistry, start_http_server
@@ -24,6 +24,7 @@ from node.work import process, shedding
 from node.work.metrics import NodeCollector
 from node.work.process import StopFlag
 from node.work.shedding import Shedder
+from node.work.systemd import Units
 
 EVERY_S = 1.0
 _LET_GO_S = 2.0
@@ -129,6 +130,7 @@ class Watch:
         self._base_delay_ms = round(1000 * settings.crawl.delay_s)
         self._rate = _Rate()
         self._advisor = Advisor()
+        self._units = Units(settings)
         self._shedder = Shedder(settings, Frontier(settings))
 
     def run(self) -> None:
@@ -164,6 +166,7 @@ class Watch:
 
     def _tick(self) -> None:
         look = snapshot.take(self.store)
+        look = replace(look, deaths={**look.deaths, **self._units.look()})
         self.collector.show(look, closeup.take(self.store, look, self._base_delay_ms, self.store.now_ms()))
         parsers = sum(1 for name in look.procs if name.startswith("parser."))
         bound = spool_bound(
