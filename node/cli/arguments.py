@@ -79,6 +79,8 @@ def parser() -> argparse.ArgumentParser:
     command = add("status", "how the crawl stands", commands.status)
     command.add_argument("--json", action="store_true", help="everything, for programs")
     command = add("check", "verify that nothing is lost and ready means workable", commands.check)
+    command.add_argument("--every-url", action="store_true", help="look at each URL, too: a second a million")
+    command.add_argument("--repair", action="store_true", help="put right what is broken; the node must rest")
     command.add_argument("--json", action="store_true")
     command = add("pause", "hand out no more URLs until 'resume'", commands.pause)
     command.add_argument("--reason", default="", help="shown by status")

@@ -81,10 +81,14 @@ def status(args: argparse.Namespace) -> int:
 
 
 def check(args: argparse.Namespace) -> int:
-    from node.work import show
+    from node.work import repairing, show
 
-    with _opened(args) as node:
-        sound = show.check(node.store, as_json=args.json)
+    if args.repair:
+        done, after = repairing.repaired(which.of_node(args))
+        sound = show.repaired(done, after, as_json=args.json)
+    else:
+        with _opened(args) as node:
+            sound = show.check(node.store, every_url=args.every_url, as_json=args.json)
     return ExitCode.OK if sound else ExitCode.CHECK_FAILED
 
 

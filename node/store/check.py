@@ -10,24 +10,30 @@ from __future__ import annotations
 
 import struct
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import msgspec
 from redis.exceptions import ResponseError
 
 from node.rules.pace import Limits
 from node.rules.shard import LANES, digest, lane_of
 from node.store import keys
+from node.store.check_places import Latest, Mender, latest, members, pages, scan
 from node.store.connection import Store
 from node.store.domain_record import SIZE, DomainRecord, unpack
+from node.store.frontier import Frontier
 from node.store.scripts import Verb
 
-SCAN_COUNT = 1_000
 BUFFER = 6_400
 """Domains gathered before they are looked at: about a hundred of each lane ..."""
 PER_CALL = 100
 """... which is how many one call looks at; it keeps Redis from other work for a millisecond or two."""
+_PLACES = ("queued", "leased", "spooled", "done")
+_INSPECTED = ("state", "in_lists", "in_later", "leased", "score", "lowest", "filter_is_whole")
+"""What the verb ``inspect`` tells of a domain, before its entries that are wrong."""
 MOST_NAMED = 20
 """Findings that are told in full; all are counted."""
 
@@ -49,6 +55,8 @@ class Findings:
     queued: int = 0
     leased: int = 0
     spooled: int = 0
+    ledger: dict[str, int] = field(default_factory=dict)
+    """The counters of I1, as they stood in the end."""
     totals_compared: bool = False
     """Whether nothing moved meanwhile, so that the queues could be held against their counter."""
     broken: int = 0
@@ -65,6 +73,7 @@ class Findings:
 
     def lines(self) -> Iterator[str]:
         """For a reader at a terminal."""
+        yield ledger_line(self.ledger)
         for finding in self.named:
             yield f"{finding.invariant} {finding.subject}: {finding.words}"
         if self.broken > len(self.named):
@@ -86,26 +95,63 @@ class _Totals:
     spooled: int
 
 
-def check(store: Store, *, every_url: bool = False) -> Findings:
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """What is the same for all domains of a check."""
+
+    limits: Limits
+    wire_plan: list[Any]
+    every_url: bool
+    spooled: Mapping[str, list[str]]
+    latest: Latest
+    mender: Mender | None
+
+
+def ledger_line(ledger: Mapping[str, int]) -> str:
+    """I1 in numbers: what was admitted, and where it is now."""
+    dropped = {name[5:]: count for name, count in sorted(ledger.items()) if name[:5] == "drop:" and count}
+    parts = [f"{ledger.get(name, 0):,} {name}" for name in _PLACES]
+    parts.append(f"{sum(dropped.values()):,} dropped")
+    if dropped:
+        parts[-1] += f" ({', '.join(f'{reason} {count:,}' for reason, count in dropped.items())})"
+    admitted, found = ledger.get("admitted", 0), sum(ledger.get(name, 0) for name in _PLACES)
+    sign = "=" if admitted == found + sum(dropped.values()) else "\N{NOT EQUAL TO}"
+    return f"{admitted:,} admitted {sign} {' + '.join(parts)}"
+
+
+def check(
+    store: Store,
+    *,
+    every_url: bool = False,
+    warc_folder: Path | None = None,
+    mender: Mender | None = None,
+) -> Findings:
     """Verify I1 and I2. ``every_url``: also that each entry is well-formed, in the list of its level,
-    and in one place only (slower: a second per million URLs, a domain at a time)."""
+    and in one place only (slower: a second per million URLs, a domain at a time; without, this is done
+    for domains that are broken otherwise). ``warc_folder``: where the records of pages on the spool must lie.
+    ``mender`` is told of what is broken, all of it."""
     findings = Findings()
     limits = Limits(round(store.settings.crawl.delay_s * 1000), 0)
     before = _totals(store)
+    spooled = pages(store, warc_folder, findings, mender)
+    if mender is not None:
+        mender.on_spool(spooled)
+    walk = _Walk(limits, Frontier(store.settings).wire_plan, every_url, spooled, latest(store), mender)
     _check_totals(before, findings)
     batch: list[str] = []
     met: set[int] = set()
-    for name in _names(store):
+    for name in _names(store, walk, findings):
         mark = digest(name)
         if mark not in met:
             met.add(mark)
             batch.append(name)
             if len(batch) == BUFFER:
-                _check_domains(store, batch, limits, findings, every_url)
+                _check_domains(store, batch, walk, findings)
                 batch.clear()
-    _check_domains(store, batch, limits, findings, every_url)
+    _check_domains(store, batch, walk, findings)
     after = _totals(store)
     findings.leased, findings.spooled = after.leased, after.spooled
+    findings.ledger = after.ledger
     findings.totals_compared = before == after
     if findings.totals_compared:
         for counter, found, what in (
@@ -123,16 +169,24 @@ def _totals(store: Store) -> _Totals:
     commands += [("ZCARD", keys.later(lane)) for lane in range(LANES)]
     *_, (ledger, spooled, *sizes) = store.calls([], extra=[*commands, ("EXEC",)])
     return _Totals(
-        {ledger[i].decode(): int(ledger[i + 1]) for i in range(0, len(ledger), 2)},
+        {ledger[i].decode(): _number(ledger[i + 1]) for i in range(0, len(ledger), 2)},
         leased=sum(sizes[:LANES]),
         later=sum(sizes[LANES:]),
         spooled=spooled,
     )
 
 
+def _number(value: bytes) -> int:
+    """A counter; one that is no number counts nothing."""
+    try:
+        return int(value)
+    except ValueError:
+        return 0
+
+
 def _check_totals(totals: _Totals, findings: Findings) -> None:
     ledger = totals.ledger
-    places = [(name, ledger.get(name, 0)) for name in ("queued", "leased", "spooled", "done")]
+    places = [(name, ledger.get(name, 0)) for name in _PLACES]
     dropped = sum(value for name, value in ledger.items() if name.startswith("drop:"))
     found = sum(value for _, value in places) + dropped
     if ledger.get("admitted", 0) != found:
@@ -147,29 +201,25 @@ def _check_totals(totals: _Totals, findings: Findings) -> None:
             findings.add("I1", counter, f"counted {ledger.get(counter, 0):,}, but {where} holds {size:,}")
 
 
-def _names(store: Store) -> Iterator[str]:
+def _names(store: Store, walk: _Walk, findings: Findings) -> Iterator[str]:
     """Every domain that anything is kept of, some of them more than once."""
     for prefix in ("d:", "q:"):
-        for key in _scan(store, "SCAN", (), f"{prefix}*"):
-            name = key[2:] if prefix == "d:" else key.split(b":", 2)[2]
-            yield name.decode()
-    for of_lane, domain_at, splits in ((keys.ready, 0, 0), (keys.later, 0, 1), (keys.leases, 2, 3)):
-        sizes = store.calls([], extra=[("ZCARD", of_lane(lane)) for lane in range(LANES)])
-        for lane in (lane for lane, size in enumerate(sizes) if size):
-            for member in _scan(store, "ZSCAN", (of_lane(lane),), None):
-                yield member.split(b" ", splits)[domain_at].decode()
+        for found in scan(store, "SCAN", (), f"{prefix}*"):
+            for key in found:
+                yield (key[2:] if prefix == "d:" else key.split(b":", 2)[2]).decode()
+    yield from members(store, walk.latest.lease_ms, findings, walk.mender)
 
 
-def _inspect(lane: int, domains: Sequence[str], every_url: bool) -> Verb[list[list[Any]]]:
+def _inspect(lane: int, domains: Sequence[str], every_url: bool, walk: _Walk) -> Verb[list[list[Any]]]:
     def decode(answer: list[list[Any]]) -> list[list[Any]]:
         return answer
 
-    return Verb("inspect", (lane, int(every_url), *domains), decode)
+    spooled = [url for name in domains for url in walk.spooled.get(name, ())]
+    known = msgspec.msgpack.encode([walk.wire_plan, spooled])
+    return Verb("inspect", (lane, int(every_url), known, *domains), decode)
 
 
-def _check_domains(
-    store: Store, domains: Sequence[str], limits: Limits, findings: Findings, every_url: bool
-) -> None:
+def _check_domains(store: Store, domains: Sequence[str], walk: _Walk, findings: Findings) -> None:
     by_lane: dict[int, list[str]] = defaultdict(list)
     for name in domains:
         by_lane[lane_of(name)].append(name)
@@ -177,27 +227,49 @@ def _check_domains(
         for start in range(0, len(names), PER_CALL):
             part = names[start : start + PER_CALL]
             try:
-                found = store.call(_inspect(lane, part, every_url))
+                found = store.call(_inspect(lane, part, walk.every_url, walk))
             except ResponseError:  # a key of the wrong type: whose?
-                found = [_inspected_alone(store, lane, name, every_url, findings) for name in part]
+                found = [_inspected_alone(store, lane, name, walk, findings) for name in part]
             for name, each in zip(part, found, strict=True):
                 if each:
-                    _check_domain(name, each, limits, findings)
+                    _check_and_tell(store, lane, name, each, walk, findings)
 
 
-def _inspected_alone(store: Store, lane: int, name: str, every_url: bool, findings: Findings) -> list[Any]:
+def _inspected_alone(store: Store, lane: int, name: str, walk: _Walk, findings: Findings) -> list[Any]:
     try:
-        return store.call(_inspect(lane, [name], every_url))[0]
+        return store.call(_inspect(lane, [name], walk.every_url, walk))[0]
     except ResponseError as error:
         findings.add("I1", name, f"one of its keys is damaged: {error}")
+        if walk.mender is not None:
+            walk.mender.domain(name)
         return []
 
 
-def _check_domain(name: str, found: list[Any], limits: Limits, findings: Findings) -> None:
-    packed, in_lists, in_later, leased, score, lowest, *wrong = found
-    findings.queued += in_lists + in_later
+def _check_and_tell(
+    store: Store, lane: int, name: str, found: list[Any], walk: _Walk, findings: Findings
+) -> None:
+    broken = findings.broken
+    _check_domain(name, found, walk, findings)
+    if findings.broken == broken:
+        return
+    if not walk.every_url and findings.broken <= MOST_NAMED:  # which of its URLs are they?
+        (closer,) = store.call(_inspect(lane, [name], True, walk))
+        _name_entries(name, closer[len(_INSPECTED) :], findings)
+    if walk.mender is not None:
+        walk.mender.domain(name)
+
+
+def _name_entries(name: str, wrong: Sequence[bytes], findings: Findings) -> None:
     for i in range(0, len(wrong), 2):
-        findings.add("I1", name, f"{wrong[i + 1].decode()!r} is {wrong[i].decode()}")
+        findings.add("I1", name, f"{wrong[i + 1].decode(errors='replace')!r} is {wrong[i].decode()}")
+
+
+def _check_domain(name: str, found: list[Any], walk: _Walk, findings: Findings) -> None:
+    packed, in_lists, in_later, leased, score, lowest, filter_is_whole, *wrong = found
+    findings.queued += in_lists + in_later
+    _name_entries(name, wrong, findings)
+    if not filter_is_whole:
+        findings.add("I1", name, "its filter of URLs seen is not whole")
     if not packed:
         if in_lists or in_later or leased or score:
             there = f"{in_lists} URLs in lists, {in_later} in later, {leased} leases"
@@ -218,7 +290,12 @@ def _check_domain(name: str, found: list[Any], limits: Limits, findings: Finding
             findings.add("I1", name, f"counted {counted:,} URLs {what}, but {size:,} are there")
     if record.lowest > lowest:
         findings.add("I2", name, f"has URLs of level {lowest}, but is searched from level {record.lowest} on")
-    _check_ready(name, record, float(score) if score else None, limits, findings)
+    if record.gone and in_lists:
+        findings.add("I1", name, f"was given up, but has {in_lists:,} URLs in lists")
+    if not 0 <= record.due_ms <= walk.latest.due_ms:  # NaN, too
+        findings.add("I2", name, f"is due at {record.due_ms:.3f}, which is no time for a domain")
+        return
+    _check_ready(name, record, float(score) if score else None, walk.limits, findings)
 
 
 def _check_ready(
@@ -234,13 +311,3 @@ def _check_ready(
     else:
         words = f"is due at {wanted:.3f}, but stands in ready at {score:.3f}"
     findings.add("I2", name, words)
-
-
-def _scan(store: Store, command: str, key: tuple[str, ...], match: str | None) -> Iterator[bytes]:
-    cursor = b"0"
-    options = ("COUNT", SCAN_COUNT) if match is None else ("MATCH", match, "COUNT", SCAN_COUNT)
-    while True:
-        ((cursor, found),) = store.calls([], extra=[(command, *key, cursor, *options)])
-        yield from found[::2] if command == "ZSCAN" else found
-        if cursor == b"0":
-            return

@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from node.rules.entry import Entry
+from node.rules.priority import LEVELS
 from node.store import keys
 from node.store.scripts import Verb
 from node.store.warc import Position
@@ -33,6 +35,11 @@ class Pointer:
     url: str
     sitemap: int = 0
     """As in the ``Entry`` it was visited by."""
+
+    @property
+    def entry(self) -> Entry:
+        """What the URL is queued as, to be visited again."""
+        return Entry(self.url, min(self.depth, LEVELS - 1), self.depth, sitemap=self.sitemap)
 
     def pack(self) -> str:
         at = self.position

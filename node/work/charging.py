@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import sys
 
-from node.rules.entry import Entry
-from node.rules.priority import LEVELS
 from node.settings import Settings
 from node.store import spool
 from node.store.archive_read import BadRecordError, RecordGoneError
 from node.store.connection import Store
 from node.store.found import page_gone
 from node.store.frontier import Frontier
-from node.store.spool import Fate, Page, Pointer
+from node.store.spool import Fate, Page
 from node.store.tally import Tally
 from node.work.page_guard import PageGuard, Unguarded
 
@@ -37,8 +35,7 @@ class Charging:
         if not isinstance(error, RecordGoneError):
             self._book(self._store.call(spool.give_up(page.id, str(error))))
             return
-        entry = entry_of(page.pointer)
-        if self._store.call(page_gone(self._frontier, self._store.now_ms(), page.id, entry)):
+        if self._store.call(page_gone(self._frontier, self._store.now_ms(), page.id, page.pointer.entry)):
             sys.stderr.write(f"{error}; {page.pointer.url} is to be visited again\n")
 
     def charge(self, page: bytes, why: str) -> None:
@@ -62,8 +59,3 @@ class Charging:
     def _book(self, fate: Fate) -> None:
         if fate is Fate.GIVEN_UP:
             self._tally.add("dead_letters")
-
-
-def entry_of(pointer: Pointer) -> Entry:
-    """What the URL of a page is queued as, to be visited again."""
-    return Entry(pointer.url, min(pointer.depth, LEVELS - 1), pointer.depth, sitemap=pointer.sitemap)

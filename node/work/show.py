@@ -12,6 +12,7 @@ from rich.text import Text
 from node.rules.seeds import Junk
 from node.store import check as checking
 from node.store.connection import Store
+from node.store.repair import Repaired
 from node.work import printing
 from node.work.domains import DomainState, Inspection
 from node.work.exclusion_list import ListReport
@@ -35,15 +36,29 @@ def junk_lines(shown: Sequence[Junk], count: int) -> None:
         sys.stderr.write(f"... and {count - len(shown):,} more lines\n")
 
 
-def check(store: Store, *, as_json: bool) -> bool:
+def check(store: Store, *, every_url: bool, as_json: bool) -> bool:
     """Run the check and print what it found; True if all is sound."""
-    findings = checking.check(store)
+    findings = checking.check(store, every_url=every_url, warc_folder=store.settings.warc_folder)
     if as_json:
         printing.json(findings)
     else:
         for line in findings.lines():
             sys.stdout.write(line + "\n")
     return findings.sound
+
+
+def repaired(done: Repaired, after: checking.Findings, *, as_json: bool) -> bool:
+    """What was put right, and what a check says after it; True if all is sound."""
+    if as_json:
+        printing.json({"repaired": dict(done.counts), "after": after})
+    else:
+        for line in done.lines():
+            sys.stdout.write(f"repaired: {line}\n")
+        if not done.counts:
+            sys.stdout.write("there was nothing to repair\n")
+        for line in after.lines():
+            sys.stdout.write(line + "\n")
+    return after.sound
 
 
 def taken(results: Iterable[Taken], verb: str) -> None:

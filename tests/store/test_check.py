@@ -46,7 +46,10 @@ def test_a_sound_node(busy: World) -> None:
     counts = (findings.domains, findings.queued, findings.leased, findings.spooled)
     assert counts == (7, 5, 1, 1)
     assert findings.totals_compared
-    assert list(findings.lines()) == ["sound: 7 domains, 5 queued, 1 leased, 1 spooled"]
+    assert list(findings.lines()) == [
+        "10 admitted = 5 queued + 1 leased + 1 spooled + 2 done + 1 dropped (excluded 1)",
+        "sound: 7 domains, 5 queued, 1 leased, 1 spooled",
+    ]
 
 
 def test_an_empty_node(make_world: MakeWorld) -> None:

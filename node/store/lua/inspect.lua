@@ -2,13 +2,15 @@
 --
 -- ARGV 1   lane
 --      2   '1' to look at every URL, too
---      3.. domains
+--      3   msgpack [plan, [URL, ...]]: of the seen filter; those of the domains that have a page on the spool
+--      4.. domains
 -- returns, for each domain, {state ('' if there is none; see _lib.lua), URLs in its lists,
 --         in `later`, leases out, score in `ready` ('' if it isn't there), the lowest level with URLs in its list,
---         what is wrong with an entry, the entry, ... (a few)}
+--         1 if its filter is whole, else 0, what is wrong with an entry, the entry, ... (a few)}
 
 local MOST = 5   -- entries told per domain
 local lane, every = ARGV[1], ARGV[2] == '1'
+local plan, spooled = unpack(cmsgpack.unpack(ARGV[3]))
 
 -- domain -> its entries in `later` and in leases
 local later, out = {}, {}
@@ -22,12 +24,11 @@ for _, lease in ipairs(call('ZRANGE', 'leases:' .. lane, 0, -1)) do
 end
 
 local function look(wrong, seen, entry, level)
-  local its = (string.byte(entry, 1) or 0) - 48
   local url = string.sub(entry, 4)
   local what
-  if its < 0 or its >= LEVELS or url == '' then
+  if not is_entry(entry) then
     what = 'no queue entry'
-  elseif level and its ~= level then
+  elseif level and level_of(entry) ~= level then
     what = 'in the list of level ' .. level
   elseif seen[url] then
     what = 'in two places'
@@ -40,9 +41,10 @@ local function look(wrong, seen, entry, level)
 end
 
 local answer = {}
-for i = 3, #ARGV do
+for i = 4, #ARGV do
   local name = ARGV[i]
   local in_lists, lowest, wrong, seen = 0, LEVELS, {}, {}
+  for _, url in ipairs(spooled) do seen[url] = true end
   for level = 0, LEVELS - 1 do
     local list = LIST[level] .. name
     local here = call('LLEN', list)
@@ -56,8 +58,10 @@ for i = 3, #ARGV do
     for _, entry in ipairs(later[name] or {}) do look(wrong, seen, entry) end
     for _, entry in ipairs(out[name] or {}) do look(wrong, seen, entry) end
   end
-  local found = { call('GET', 'd:' .. name) or '', in_lists, #(later[name] or {}), #(out[name] or {}),
-    call('ZSCORE', 'ready:' .. lane, name) or '', lowest }
+  local state = call('GET', 'd:' .. name)
+  local whole = not (state and is_state(state)) or filter_is_whole(name, plan, open(name, lane).a)
+  local found = { state or '', in_lists, #(later[name] or {}), #(out[name] or {}),
+    call('ZSCORE', 'ready:' .. lane, name) or '', lowest, whole and 1 or 0 }
   for k = 1, #wrong do found[#found + 1] = wrong[k] end
   answer[#answer + 1] = found
 end
