@@ -62,6 +62,10 @@ class StoreError(MilliardeError):
     exit_code = ExitCode.NO_STORE
 
 
+class NoRedisError(StoreError):
+    """No Redis answers: it is away, or about to be back."""
+
+
 class OtherCrawlError(MilliardeError):
     """What we were pointed at belongs to another crawl."""
 

@@ -27,7 +27,7 @@ from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
-from node.errors import InputError, OtherCrawlError, StoreError
+from node.errors import InputError, NoRedisError, OtherCrawlError, StoreError
 from node.rules.domain import PSL_VERSION
 from node.settings import Settings
 from node.store import keys
@@ -150,8 +150,8 @@ def info_of(text: bytes) -> dict[str, str]:
     return {name: value for name, colon, value in pairs if colon}
 
 
-def _unreachable(settings: Settings, error: Exception) -> StoreError:
-    return StoreError(f"no Redis answers at {settings.paths.redis_socket}: {error}")
+def _unreachable(settings: Settings, error: Exception) -> NoRedisError:
+    return NoRedisError(f"no Redis answers at {settings.paths.redis_socket}: {error}")
 
 
 class Store(_Common):
@@ -166,7 +166,7 @@ class Store(_Common):
     def begin(self) -> Begun:
         """Meet Redis: check whose it is, load the scripts, take over the clock.
 
-        Raises ``StoreError`` where nothing answers, ``CanNotWriteError`` where its disk is full,
+        Raises ``NoRedisError`` where nothing answers, ``CanNotWriteError`` where its disk is full,
         ``OtherCrawlError`` where it isn't ours.
         """
         try:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from node.errors import InputError, MilliardeError, StoreError
 from node.rules.pressure import HOLDING
@@ -19,10 +21,13 @@ from node.store.snapshot import Snapshot
 from node.work import exclusion_list, seed, summary
 from node.work.crawl_plan import CONFIG, Plan, default_split, make_folders, settings_for, write_config
 from node.work.identity import signer_of, user_agent
-from node.work.local import TICK_S, LocalNode, data_lock
+from node.work.local import REDIS_AGAIN, TICK_S, LocalNode, data_lock
+from node.work.patience import patiently
 from node.work.progress import WORDS, Progress, show_summary
 from node.work.recovery import take_over_absent
 from node.work.watch import port_is_free
+
+T = TypeVar("T")
 
 
 def _seeds(plan: Plan) -> Iterator[Seed | Junk]:
@@ -104,13 +109,21 @@ class _Crawl:
         write_config(self.settings)
         self._announce(begun.how)
         if begun.how != "first":
-            asyncio.run(take_over_absent(self.settings, self.node.fetchers))
-        self.node.tell(pages=self.settings.crawl.pages)
-        self._exclude()
+            self._patiently(lambda: asyncio.run(take_over_absent(self.settings, self.node.fetchers)))
+        self._patiently(lambda: self.node.tell(pages=self.settings.crawl.pages))
+        self._patiently(self._exclude)
         self.node.start_children()
-        self._sow()
+        self._patiently(self._sow)
         reason = self._until_the_end()
         return self._finish(reason)
+
+    def _patiently(self, step: Callable[[], T]) -> T:
+        """Do what may be done twice, though Redis goes away meanwhile."""
+        return patiently(step, self._mend_redis)
+
+    def _mend_redis(self) -> None:
+        if self.node.mend_redis():
+            self.progress.say(REDIS_AGAIN)
 
     def _announce(self, how: str) -> None:
         say = self.progress.say
@@ -236,12 +249,12 @@ class _Crawl:
 
     def _finish(self, reason: str) -> dict[str, object]:
         self.progress.note = "stopping"
-        self.node.store.calls([], extra=[("HSET", keys.CONTROL, "stop", reason)])
+        self._patiently(lambda: self.node.store.calls([], extra=[("HSET", keys.CONTROL, "stop", reason)]))
         self.node.stop(drain_spool=reason != "interrupted", on_tick=lambda: self._show())
-        self.node.book_time()
-        look = self.node.look()
+        self._patiently(self.node.book_time)
+        look = self._patiently(self.node.look)
         told = summary.summarise(look, reason=reason, folder=self.plan.out)
-        self.node.ended_cleanly()
+        self._patiently(self.node.ended_cleanly)
         self.node.close()
         self.progress.note = "writing the index"
         index.build(
@@ -261,4 +274,5 @@ class _Crawl:
     def _show(self) -> None:
         if time.monotonic() >= self._next_look:
             self._next_look = time.monotonic() + TICK_S
-            self.progress.show(self.node.look())
+            with contextlib.suppress(*LOST):
+                self.progress.show(self.node.look())

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from node.errors import ExitCode, MilliardeError
+from node.errors import ExitCode, MilliardeError, StoreError
 from node.settings import Settings
 from node.store import deaths, keys, snapshot
 from node.store.connection import LOST, Begun, Store, info_of
@@ -23,6 +23,7 @@ from node.store.tally import Tally
 from node.work import process, watchdog
 from node.work.child import FATAL, Child
 from node.work.page_guard import is_stuck
+from node.work.patience import GIVE_UP_S, patiently
 from node.work.redis_server import RedisServer
 from node.work.watchdog import Watchdog
 
@@ -30,6 +31,7 @@ TICK_S = 0.25
 STOP_FETCHERS_S = 60.0
 STOP_PARSERS_S = 60.0
 DRAIN_SPOOL_S = 600.0
+REDIS_AGAIN = "Redis died and is started again"
 
 
 class LocalNode:
@@ -59,6 +61,8 @@ class LocalNode:
         self._redis_cpu_booked = 0.0
         self._own = Tally("crawl")
         self.watchdog = Watchdog(watchdog_s)
+        self._redis_gone_s: float | None = None
+        """Since when Redis can't be started again."""
         self._to_be_told: set[str] = set()
         """Children whose deaths, or whose long life after some, are not noted in Redis yet."""
 
@@ -67,7 +71,7 @@ class LocalNode:
     def start(self) -> Begun:
         """Redis, then what the crawl is told; children are started by ``start_children``."""
         self.redis.start()
-        self.begun = self.store.begin()
+        self.begun = patiently(self.store.begin, self.mend_redis)
         return self.begun
 
     def tell(self, *, pages: int | None) -> None:
@@ -96,9 +100,8 @@ class LocalNode:
         Raises ``MilliardeError`` where starting again can't help.
         """
         news: list[str] = []
-        if not self.redis.alive():
-            news.append("Redis died and is started again")
-            self.redis.start()
+        if self.mend_redis():
+            news.append(REDIS_AGAIN)
         self.watchdog.listen()
         now = time.monotonic()
         for child in self.children:
@@ -117,6 +120,23 @@ class LocalNode:
                     self._to_be_told.add(child.name)
         self._tell_of_deaths()
         return news
+
+    def mend_redis(self) -> bool:
+        """Start Redis again if it has ended. False where it has not, or can't be started for now, as on a
+        full disk. Raises ``StoreError`` where that lasts.
+        """
+        if self.redis.alive():
+            return False
+        now = time.monotonic()
+        try:
+            self.redis.start()
+        except (StoreError, OSError):
+            self._redis_gone_s = self._redis_gone_s or now
+            if now - self._redis_gone_s > GIVE_UP_S:
+                raise
+            return False
+        self._redis_gone_s = None
+        return True
 
     def _died(self, child: Child, pid: int, code: int, *, hung: bool) -> str:
         self.watchdog.forget(pid)
@@ -190,9 +210,9 @@ class LocalNode:
         """End the children in order. ``drain_spool``: parsers first empty the spool."""
         self._end([c for c in self.children if c.role == "fetcher"], STOP_FETCHERS_S, on_tick)
         parsers = [c for c in self.children if c.role == "parser"]
-        if drain_spool and self.redis.alive():
+        if drain_spool:
             give_up = time.monotonic() + DRAIN_SPOOL_S
-            while time.monotonic() < give_up and self._spooled():
+            while time.monotonic() < give_up and patiently(self._spooled, self.mend_redis):
                 self.watchdog.listen()
                 for child in parsers:
                     self._kill_if_it_hangs(child)

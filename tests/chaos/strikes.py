@@ -38,6 +38,8 @@ _PATIENCE_S = 1.0
 """How long it waits for Redis, which may be stopped: what was struck before is undone on time."""
 _COUNT_TO = 500_000
 """Commands in Redis's log that are there to be loaded, so that it takes a while."""
+_COUNTED_S = 10.0
+"""How long Redis may take for them."""
 _LOAD = "for i = 1, tonumber(ARGV[1]) do redis.call('INCR', KEYS[1]) end return redis.call('DEL', KEYS[1])"
 _OTHER_DB = 9
 """Not the crawl's: nothing of it is touched."""
@@ -150,12 +152,12 @@ class Strikes:
     # -- Redis
 
     @contextlib.contextmanager
-    def _redis(self, database: int = 0) -> Iterator[redis.Redis]:
+    def _redis(self, database: int = 0, patience_s: float = _PATIENCE_S) -> Iterator[redis.Redis]:
         """A client; raises ``Missed`` where Redis does not answer."""
         client = redis.Redis(
             unix_socket_path=str(socket_path(self.crawl.out)),
             db=database,
-            socket_timeout=_PATIENCE_S,
+            socket_timeout=patience_s,
             retry=Retry(NoBackoff(), 0),
         )
         try:
@@ -184,7 +186,7 @@ class Strikes:
     def _slow_load(self) -> Undo:
         """Killed with so much in its log that it answers LOADING for a while."""
         pid = self._pid("redis")
-        with self._redis(_OTHER_DB) as client:
+        with self._redis(_OTHER_DB, _COUNTED_S) as client:
             client.eval(_LOAD, 1, "chaos", _COUNT_TO)
             # it is in the file once it was written before an answer
             client.ping()
