@@ -14,6 +14,7 @@ from tests.chaos import place, proof
 from tests.chaos.plan import LEAST_FAULTS, TABLE, Kind, Plan, schedule, short
 from tests.chaos.run import go, keep, prepared
 from tests.conftest import missing
+from tests.web.log import Entry
 
 SEED_VARIABLE = "MILLIARDE_CHAOS_SEED"
 
@@ -32,6 +33,30 @@ def test_a_seed_gives_its_schedule(seed: int) -> None:
         assert 100 * first <= fault.at_s <= 100 * last
     quiet = [fault.at_s for fault in faults if TABLE[fault.kind].quiet]
     assert min(after - before for before, after in pairwise(quiet)) > 5
+
+
+def _asked(t_ms: float, path: str, status: int = 200, host: str = "a.test") -> Entry:
+    return Entry(t_ms, int(t_ms), "https", 443, host=host, method="GET", path=path, status=status)
+
+
+@pytest.mark.parametrize(
+    ("requests", "broken"),
+    [
+        # robots.txt and the page are one visit; the next comes a delay later
+        ([_asked(0, "/robots.txt"), _asked(150, "/"), _asked(1_200, "/a")], 0),
+        ([_asked(0, "/robots.txt"), _asked(50, "/")], 1),
+        ([_asked(0, "/"), _asked(900, "/a")], 1),
+        ([_asked(0, "/"), _asked(900, "/", host="b.test")], 0),
+        # a hop belongs to its visit, and is paid for with another delay
+        ([_asked(0, "/", 301), _asked(200, "/b"), _asked(2_300, "/c")], 0),
+        ([_asked(0, "/", 301), _asked(200, "/b"), _asked(1_500, "/c")], 1),
+        # what was to be a hop and came a delay later is a visit of its own
+        ([_asked(0, "/", 301), _asked(1_100, "/b"), _asked(2_200, "/c")], 0),
+    ],
+)
+def test_a_gap_that_is_broken_is_seen(requests: list[Entry], broken: int) -> None:
+    """By the log of the web alone, with a delay of a second and a tenth within a visit."""
+    assert len(list(proof.broken_gaps(requests, 1.0, 0.1))) == broken
 
 
 @pytest.mark.whole
