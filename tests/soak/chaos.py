@@ -39,10 +39,8 @@ def plan_of(seed: int, seconds: float) -> Plan:
         seed,
         seconds=seconds,
         faults=max(60, round(seconds / _SECOND_PER_FAULT)),
-        domains=24,
         # a domain is visited at most once a delay, and half of the time no domain may be visited
-        pages_per_domain=max(30, round(seconds * 0.4)),
-        delay_s=0.5,
+        pages_per_domain=max(10, round(seconds * 0.22)),
         longer=6.0,
         long_s=35.0,
     )
