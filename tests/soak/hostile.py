@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.soak.growth import Samples
 from tests.soak.hostile_claims import Plan, Ran, healthy_rate, judge, unmet
 from tests.soak.hostile_seeds import MISBEHAVING, seed_lines
-from tests.soak.memory import Memory
 from tests.soak.verdict import Verdict
 from tests.web.log import Entry, now_ms
 from tests.web.running import MiniWeb
@@ -95,7 +95,7 @@ def _crawl(
     out: Path, webs: _Webs, seeds: Path, plan: Plan, say: Callable[[str], None], until_requests: int | None
 ) -> Ran:
     before = webs.count()
-    memory = Memory()
+    memory = Samples()
     crawl = Crawl(
         out,
         webs,
@@ -143,8 +143,8 @@ def _crawl(
     )
 
 
-def _sample(crawl: Crawl, memory: Memory, at_s: float) -> None:
-    """Memory of all processes that have reported, unless the node is only just starting."""
+def _sample(crawl: Crawl, memory: Samples, at_s: float) -> None:
+    """Samples of all processes that have reported, unless the node is only just starting."""
     if not crawl.config.exists() or not (crawl.out / "log").exists():
         return
     try:

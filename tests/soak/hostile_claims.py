@@ -9,8 +9,8 @@ from statistics import mean, median
 from typing import Any
 
 from node.rules.outcome import Outcome
+from tests.soak.growth import Growth, Samples
 from tests.soak.hostile_seeds import MISBEHAVING
-from tests.soak.memory import Growth, Memory
 from tests.soak.verdict import Claim, Verdict
 from tests.web.log import Entry
 from tests.web.shape import domain_name
@@ -50,7 +50,7 @@ class Ran:
     logged: list[dict[str, Any]]
     summary: dict[str, Any]
     said: str
-    memory: Memory
+    memory: Samples
 
 
 def healthy_rate(requests: list[Entry], warm_s: float, end_ms: float) -> float:
@@ -100,10 +100,10 @@ def _size(plan: Plan, beside: Ran) -> Claim:
 
 
 def _flat(grown: list[Growth]) -> Claim:
-    worst = max(grown, key=lambda each: each.grown_mb, default=None)
+    worst = max(grown, key=lambda each: each.grown, default=None)
     said = "never sampled"
     if worst is not None:
-        said = f"{worst.grown_mb:+.1f} MB after the warm-up at most ({worst.name}: {worst.typical_mb:.0f} MB)"
+        said = f"{worst.grown:+.1f} MB after the warm-up at most ({worst.name}: {worst.typical:.0f} MB)"
     flat = worst is not None and all(each.flat(_GROWTH_SHARE, _GROWTH_FLOOR_MB) for each in grown)
     return Claim("memory is flat", said, flat)
 
@@ -165,7 +165,7 @@ def _figures(alone: tuple[Ran, Ran], beside: Ran, grown: list[Growth]) -> Iterat
     dropped = sorted(beside.summary["dropped"].items())
     yield "URLs dropped", ", ".join(f"{name} {n:,}" for name, n in dropped if n)
     for each in grown:
-        yield f"memory of {each.name}", f"{each.typical_mb:.0f} MB, {each.grown_mb:+.1f} after the warm-up"
+        yield f"memory of {each.name}", f"{each.typical:.0f} MB, {each.grown:+.1f} after the warm-up"
     redis = beside.memory.samples.get("redis", [])
     if redis:
         yield "memory of Redis (what waits is in it)", f"{redis[0][1]:.1f} to {redis[-1][1]:.1f} MB"

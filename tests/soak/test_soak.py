@@ -7,24 +7,24 @@ from pathlib import Path
 import pytest
 
 from tests.soak import __main__ as command
+from tests.soak.growth import Growth, Samples
 from tests.soak.hostile import soak
 from tests.soak.hostile_claims import Plan, healthy_rate
 from tests.soak.hostile_seeds import MISBEHAVING, seed_lines
-from tests.soak.memory import Growth, Memory
 from tests.soak.verdict import Claim, Verdict, into_document
 from tests.web.log import Entry
 
 
 def test_growth_is_that_of_a_line_after_the_warm_up() -> None:
     """What is taken while caches fill counts for nothing; a leak shows, and noise about a level does not."""
-    memory = Memory()
+    memory = Samples()
     for at in range(20):
         noise = 1.0 if at % 2 else -1.0
         memory.note(at, {"leaks": 100.0 + 3 * at, "steady": 50.0 + noise if at > 5 else 10.0 * at})
     leaks, steady = memory.growth(10)
     assert (leaks.name, steady.name) == ("leaks", "steady")
-    assert leaks.grown_mb == pytest.approx(27)
-    assert abs(steady.grown_mb) < 1
+    assert leaks.grown == pytest.approx(27)
+    assert abs(steady.grown) < 1
     assert not leaks.flat(0.1, 10)
     assert steady.flat(0.1, 1)
     assert Growth("small", 20, 4).flat(0.1, 5)
@@ -32,7 +32,7 @@ def test_growth_is_that_of_a_line_after_the_warm_up() -> None:
 
 def test_a_process_that_was_hardly_seen_says_nothing() -> None:
     """A line through two points would say anything."""
-    memory = Memory({"late": [(1.0, 5.0), (2.0, 500.0)]})
+    memory = Samples({"late": [(1.0, 5.0), (2.0, 500.0)]})
     assert memory.growth(0) == []
 
 

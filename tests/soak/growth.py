@@ -1,4 +1,4 @@
-"""The memory of a crawl's processes over time, and whether it grows once they are warm."""
+"""Something of each of a crawl's processes over time, and whether it grows once they are warm."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from statistics import linear_regression, median
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What a straight line through the samples after the warm-up says of one process, in MB."""
+    """What a straight line through the samples after the warm-up says of one process, in their unit."""
 
     name: str
-    typical_mb: float
+    typical: float
     """The median."""
-    grown_mb: float
+    grown: float
     """By how much the line rises from the first of those samples to the last."""
 
-    def flat(self, share: float, floor_mb: float) -> bool:
-        """Whether it grew by no more than ``share`` of its size, or by ``floor_mb`` where that is more."""
-        return self.grown_mb <= max(share * self.typical_mb, floor_mb)
+    def flat(self, share: float, floor: float) -> bool:
+        """Whether it grew by no more than ``share`` of its size, or by ``floor`` where that is more."""
+        return self.grown <= max(share * self.typical, floor)
 
 
 @dataclass(slots=True)
-class Memory:
-    """Samples of memory by process: (seconds since the start, MB)."""
+class Samples:
+    """Samples by process: (seconds since the start, what was found)."""
 
     samples: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
-    def note(self, at_s: float, sizes_mb: Mapping[str, float]) -> None:
+    def note(self, at_s: float, found: Mapping[str, float]) -> None:
         """One sample of each process."""
-        for name, size in sizes_mb.items():
-            self.samples.setdefault(name, []).append((at_s, size))
+        for name, value in found.items():
+            self.samples.setdefault(name, []).append((at_s, value))
 
     def growth(self, warm_after_s: float) -> list[Growth]:
         """How each process grew after ``warm_after_s``, sorted by name."""
