@@ -20,7 +20,7 @@ from node import errors
 from node.rules import outcome, usage
 from node.rules.outcome import TABLE
 from node.rules.refusal import Refusal
-from node.settings import Settings, sections
+from node.settings import Settings, addresses, sections
 from node.work.record import SIGNALS_FIELD
 from tests.scores import SCORES, Held
 
@@ -94,7 +94,7 @@ def _default(value: object) -> str:
 
 
 def _settings() -> Iterator[str]:
-    docs = attribute_docs(sections)
+    docs = attribute_docs(sections) | attribute_docs(addresses)
     for section in msgspec.structs.fields(Settings):
         struct = section.type
         yield f"### [{section.name}]"

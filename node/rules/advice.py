@@ -17,7 +17,9 @@ LAG_HIGH_MS = 100.0
 WORDS = {
     Stage.OPERATOR: "the operator: the crawl is paused",
     Stage.LIMIT: "the number of pages asked for: no more are handed out",
-    Stage.POLITENESS: "politeness: every domain with work waits for its delay, or has all the visits it may",
+    Stage.POLITENESS: (
+        "politeness: every domain with work waits for its delay or its address, or has all the visits it may"
+    ),
     Stage.FETCHERS: "the fetchers: they have work all the time, and nobody makes them wait",
     Stage.PARSERS: "the parsers: fetching waits for them",
     Stage.DISK: "the disk: fetching waits for room or for writes",

@@ -66,6 +66,8 @@ class Lease:
     entry: Entry
     expiry_ms: int
     delay_ms: int
+    address_known: bool = True
+    """Does the frontier know at which address its domain is? Then it has seen to what that one bears."""
 
     @property
     def serial(self) -> int:
@@ -73,7 +75,9 @@ class Lease:
         return int(self.member.partition(" ")[0].rpartition(".")[2])
 
 
-def parse_lease(member: str, lane: int, expiry_ms: int, delay_ms: int) -> Lease:
+def parse_lease(
+    member: str, lane: int, expiry_ms: int, delay_ms: int, *, address_known: bool = True
+) -> Lease:
     """Take a lease's text ``token hops domain entry`` apart."""
     _token, hops, domain, entry = member.split(" ", 3)
-    return Lease(member, lane, domain, int(hops), unpack(entry), expiry_ms, delay_ms)
+    return Lease(member, lane, domain, int(hops), unpack(entry), expiry_ms, delay_ms, address_known)

@@ -51,6 +51,8 @@ _LEAST: tuple[tuple[str, float], ...] = (
     ("redis.slow_s", 0.001),
     ("redis.shed_queued_after_s", 0),
     ("gateway.ceiling_per_s", 0.001),
+    ("addresses.visits_per_s", 0),
+    ("addresses.visits_at_once", 0),
 )
 
 
@@ -59,7 +61,7 @@ def validate(settings: Settings) -> None:
     for path, least in _LEAST:
         section, name = path.split(".")
         value = getattr(getattr(settings, section), name)
-        if not value >= least:  # also catches NaN
+        if value is not None and not value >= least:  # also catches NaN
             raise SettingsError(f"{path} is {value}; it must be at least {least:g}")
     crawl = settings.crawl
     if crawl.me >= crawl.nodes:
@@ -85,6 +87,7 @@ def validate(settings: Settings) -> None:
         _ = settings.priorities
     except ValueError as error:
         raise SettingsError(f"priority.rules: {error}") from None
+    _validate_addresses(settings)
     _validate_gateway(settings.gateway)
     _validate_signing(settings.web_bot_auth, settings.gateway)
     token = settings.identity.token
@@ -104,6 +107,16 @@ def _validate_marks(settings: Settings) -> None:
         raise SettingsError("redis.maxmemory_mb must be 0 (no limit) or more")
     if not 0 < store.shed_to < store.shed_from <= 1:
         raise SettingsError("redis.shed_to must be less than redis.shed_from, and both shares of 1")
+
+
+def _validate_addresses(settings: Settings) -> None:
+    for row in settings.addresses.networks:
+        if not (row.visits_per_s >= 0 and row.visits_at_once >= 0):
+            raise SettingsError(f"addresses.networks: limits of {row.network} must be 0 (none) or more")
+    try:
+        _ = settings.address_limits
+    except ValueError as error:
+        raise SettingsError(f"addresses.networks: {error}") from None
 
 
 _HEADER = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+: ?[\x20-\x7e]+")

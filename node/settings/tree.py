@@ -6,10 +6,12 @@ from pathlib import Path
 
 import msgspec
 
+from node.rules.addresses import UNLIMITED, Limit, Limits
 from node.rules.gateway import MAX_WAIT_S
 from node.rules.lease import MARGIN_MS
 from node.rules.line import HOLD_S
 from node.rules.priority import Priorities, Rule
+from node.settings.addresses import Addresses
 from node.settings.sections import (
     Archive,
     Crawl,
@@ -27,6 +29,9 @@ from node.settings.sections import (
     WebBotAuth,
 )
 
+VISITS_PER_S, VISITS_AT_ONCE = 5.0, 10
+"""What one address bears where the settings don't say; see docs/decisions/."""
+
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """All of ``node.toml``."""
@@ -41,6 +46,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     archive: Archive = Archive()
     tls: Tls = Tls()
     dns: Dns = Dns()
+    addresses: Addresses = Addresses()
     redis: Redis = Redis()
     watch: Watch = Watch()
     gateway: Gateway = Gateway()
@@ -52,6 +58,20 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         return Priorities(
             [Rule(rule.pattern, rule.domain, rule.level, rule.shift) for rule in self.priority.rules]
         )
+
+    @property
+    def address_limits(self) -> Limits:
+        """How much each IP address bears. Through a gateway nobody knows whose address a site has."""
+        addresses = self.addresses
+        if self.gateway.mode != "off":
+            return Limits(UNLIMITED)
+        per_s, at_once = (VISITS_PER_S, VISITS_AT_ONCE) if self.crawl.delay_s > 0 else (0.0, 0)
+        default = Limit(
+            per_s if addresses.visits_per_s is None else addresses.visits_per_s,
+            at_once if addresses.visits_at_once is None else addresses.visits_at_once,
+        )
+        rows = [(row.network, Limit(row.visits_per_s, row.visits_at_once)) for row in addresses.networks]
+        return Limits(default, rows)
 
     @property
     def data(self) -> Path:

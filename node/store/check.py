@@ -1,4 +1,5 @@
-"""Do I1 and I2 hold? Walks a node, at work or stopped, and names what breaks them.
+"""Do I1 and I2 hold, and is what addresses bear counted right? Walks a node, at work or stopped, and names
+what is broken.
 
 Each domain is counted in one moment inside Redis (verb ``inspect``), so a node at work raises no
 false alarm; so are leases and spool against their counters. Only the sum over all queues can't be
@@ -9,7 +10,7 @@ it was. Memory grows by some 70 bytes a domain, not with its URLs.
 from __future__ import annotations
 
 import struct
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +19,11 @@ from typing import Any
 import msgspec
 from redis.exceptions import ResponseError
 
+from node.rules.addresses import counts
 from node.rules.pace import Limits
 from node.rules.shard import LANES, digest, lane_of
 from node.store import keys
+from node.store.check_addresses import miscounted
 from node.store.check_places import Latest, Mender, latest, members, pages, scan
 from node.store.connection import Store
 from node.store.domain_record import SIZE, DomainRecord, unpack
@@ -59,6 +62,8 @@ class Findings:
     """The counters of I1, as they stood in the end."""
     totals_compared: bool = False
     """Whether nothing moved meanwhile, so that the queues could be held against their counter."""
+    at_address: Counter[bytes] = field(default_factory=Counter)
+    """Leases by the addresses that they count for."""
     broken: int = 0
     named: list[Finding] = field(default_factory=list)
 
@@ -160,6 +165,8 @@ def check(
         ):
             if after.ledger.get(counter, 0) != found:
                 findings.add("I1", counter, f"counted {after.ledger.get(counter, 0):,}, but {found:,} {what}")
+        for wrong in miscounted(store, findings.at_address):
+            findings.add("I4", wrong.key, wrong.words)
     return findings
 
 
@@ -288,6 +295,8 @@ def _check_domain(name: str, found: list[Any], walk: _Walk, findings: Findings) 
     ):
         if counted != size:
             findings.add("I1", name, f"counted {counted:,} URLs {what}, but {size:,} are there")
+    if record.leased and counts(record.place):
+        findings.at_address[record.place[1:]] += record.leased
     if record.lowest > lowest:
         findings.add("I2", name, f"has URLs of level {lowest}, but is searched from level {record.lowest} on")
     if record.gone and in_lists:

@@ -1,7 +1,8 @@
 """What Redis keeps of a domain: one packed string, ``d:{domain}``, read and written whole.
 
 A hash would be easier on the eye, but each field costs the scripts as much as the whole of this.
-``lua/_lib.lua`` packs the same fields in the same order.
+``lua/_lib.lua`` packs the same fields in the same order. The last two are there only where they say
+something: the place once it is known, the turn while the domain waits for its address.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from node.rules.pace import Limits, Pace
 
 _FORMAT = struct.Struct("<diiiiihhBBhhiiidiiBBH")
 SIZE = _FORMAT.size
+_TURN = struct.Struct("<d")
+_PLACES = (0, 1 + 4, 1 + 8)
+"""How long a place may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,10 @@ class DomainRecord:
     ttfb_count: int = 0
     slowdowns: int = 0
     """How often it was slowed down in its life."""
+    place: bytes = b""
+    """Its last known address, as in ``rules/addresses.py``; empty where none is known, or none counts."""
+    turn_ms: float = 0.0
+    """When it is looked at again, while its address can take no visit more; 0 = it does not wait for that."""
 
     @property
     def pace(self) -> Pace:
@@ -81,18 +89,23 @@ class DomainRecord:
     def ready_at_ms(self, limits: Limits) -> float | None:
         """I2: its score in ``ready``, or None if it must not be there."""
         if self.queued > 0 and self.leased < self.pace.visits_at_once(limits):
-            return self.due_ms
+            return max(self.due_ms, self.turn_ms)
         return None
 
 
 def unpack(packed: bytes) -> DomainRecord:
     """Raises ``struct.error`` where the string is no record."""
-    return DomainRecord(*_FORMAT.unpack(packed))
+    place, turn_ms = packed[SIZE:], 0.0
+    if len(place) > max(_PLACES):
+        place, (turn_ms,) = place[: -_TURN.size], _TURN.unpack(place[-_TURN.size :])
+    if len(place) not in _PLACES:
+        raise struct.error(f"{len(packed)} bytes are no record")
+    return DomainRecord(*(*_FORMAT.unpack(packed[:SIZE]), place, turn_ms))
 
 
 def pack(record: DomainRecord) -> bytes:
     """The inverse of ``unpack``."""
-    return _FORMAT.pack(
+    packed = _FORMAT.pack(
         record.due_ms,
         record.queued,
         record.later,
@@ -115,3 +128,4 @@ def pack(record: DomainRecord) -> bytes:
         record.ttfb_count,
         record.slowdowns,
     )
+    return packed + record.place + (_TURN.pack(record.turn_ms) if record.turn_ms else b"")

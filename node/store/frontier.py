@@ -27,6 +27,7 @@ from node.store.scripts import Verb
 
 _pack = msgspec.msgpack.Encoder().encode
 
+_KNOWN = ord("1")
 BELIEVE_MS = 5_000
 """How long a parser believes that a domain is full; by then a few of its URLs have been used."""
 
@@ -100,6 +101,8 @@ class Settlement:
     pause_ms: int = 0
     crawl_delay_ms: int = -1
     ttfb_ms: int = 0
+    place: bytes = b""
+    """Where its domain was met (``rules/addresses.py``); empty where it was not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +132,7 @@ class Frontier:
         self.spool_floor = settings.spool.floor
         self.later_max = keys.LATER_MAX
         self.max_domains = crawl.max_domains
+        self.limits = settings.address_limits
         self._crawl = crawl
         cap = budget.queue_cap(crawl.max_urls_per_domain, crawl.delay_s, crawl.horizon_s)
         self.life_cap = budget.life_cap(cap)
@@ -191,16 +195,17 @@ class Frontier:
         lease_ms = self.lease_ms
 
         def decode(answer: list[Any]) -> Leased:
-            now, reason, next_due = answer[:3]
+            now, reason, next_due, known, *flat = answer
             expiry = now + lease_ms
             leases = [
-                parse_lease(answer[i + 2].decode(), int(answer[i]), expiry, answer[i + 1])
-                for i in range(3, len(answer), 3)
+                parse_lease(member.decode(), int(lane), expiry, delay, address_known=flag == _KNOWN)
+                for flag, lane, delay, member in zip(known, flat[::3], flat[1::3], flat[2::3], strict=True)
             ]
             return Leased(now, reason.decode(), next_due, leases)
 
         lane_names = [str(lane) for lane in lanes]
-        options = [tag, want, lease_ms, self.base_delay_ms, lane_names, start, self.spool_floor]
+        limits = [(limit.interval_ms, limit.at_once) for limit in self.limits.classes]
+        options = [tag, want, lease_ms, self.base_delay_ms, lane_names, start, self.spool_floor, limits]
         return Verb("lease", (now_ms, _pack(options)), decode)
 
     def settle(
@@ -233,6 +238,7 @@ class Frontier:
                 r.pause_ms,
                 r.crawl_delay_ms,
                 r.ttfb_ms,
+                _text(r.place),
             ]
             for r in results
         ]
@@ -292,6 +298,11 @@ class Frontier:
             return Shed(*answer)
 
         return Verb("shed", (now_ms, lane, self.base_delay_ms, start, domains, urls, level), decode)
+
+
+def _text(few_bytes: bytes) -> msgspec.Raw:
+    """Up to 31 bytes as msgpack's text: Redis reads no other kind of bytes."""
+    return msgspec.Raw(bytes((0xA0 | len(few_bytes),)) + few_bytes)
 
 
 def _offered(answer: list[Any]) -> Offered:

@@ -25,6 +25,7 @@ leases:{lane}        zset    lease -> expiry (ms); bounded by what fetchers ask 
 d:{domain}           string  state of one domain, packed (``domain_record.py``)
 q:{level}:{domain}   list    URLs waiting; the levels together at most the domain's cap
 s:{layer}:{domain}   string  one layer of the seen filter; bounded by the budget
+ip:{address}         string  what an IP address bears now; there while it is in use (``_address.lua``)
 near:{domain}        string  kinds of its pages met last; only where pages are compared
 robots:{domain}      hash    origin -> robots rules; at most ``max_origins_per_domain``
 sitemaps:{domain}    string  sitemap files visited; only where there are any
@@ -104,6 +105,10 @@ def seen(layer: int, name: str) -> str:
 
 def sitemaps(name: str) -> str:
     return f"sitemaps:{name}"
+
+
+def address(name: str) -> str:
+    return f"ip:{name}"
 
 
 def near(name: str) -> str:

@@ -18,6 +18,7 @@ from node.rules.shard import lane_of
 from node.rules.url import dedup_key
 from node.store import keys
 from node.store.check import Findings, check
+from node.store.check_addresses import miscounted, recount
 from node.store.check_places import latest
 from node.store.connection import Store
 from node.store.found import page_gone
@@ -49,6 +50,7 @@ WORDS: Final = {
     "no_page": "entries of the spool that are no pages were removed",
     "page_gone": "pages whose record is gone were taken off the spool; their URLs are queued again",
     "counter": "counters were set to what is there",
+    "address": "addresses have as many visits under way as leases are out there",
     "lost": "URLs are nowhere; they are counted as dropped (lost)",
 }
 """What may be done, in the words of a line that says how often it was."""
@@ -82,6 +84,7 @@ def repair(store: Store, warc_folder: Path) -> tuple[Repaired, Findings]:
     menders = _Menders(store)
     check(store, every_url=True, warc_folder=warc_folder, mender=menders)
     _reckon(store, menders.done)
+    _recount(store, menders.done)
     return menders.done, check(store, every_url=True, warc_folder=warc_folder)
 
 
@@ -138,6 +141,13 @@ class _Menders:
             return
         if self._store.call(page_gone(self._frontier, self._store.now_ms(), id_, pointer.entry)):
             self.done.note("page_gone", pointer.url)
+
+
+def _recount(store: Store, done: Repaired) -> None:
+    """Set what is counted at addresses to what is there."""
+    for wrong in miscounted(store, check(store).at_address):
+        recount(store, wrong)
+        done.note("address", wrong.key)
 
 
 def _reckon(store: Store, done: Repaired) -> None:

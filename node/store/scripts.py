@@ -52,7 +52,8 @@ class Script:
 def script(name: str) -> Script:
     """The script of a verb by its file name without ``.lua``."""
     folder = resources.files("node.store") / "lua"
-    parts = [(folder / f"{part}.lua").read_text(encoding="utf-8") for part in (*_PRELUDES[name], name)]
+    names = ("_address", *_PRELUDES[name], name)
+    parts = [(folder / f"{part}.lua").read_text(encoding="utf-8") for part in names]
     source = "\n".join(parts)
     return Script(name, source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 

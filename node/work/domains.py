@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from node.errors import InputError
+from node.rules.addresses import words
 from node.rules.domain import registrable
 from node.rules.entry import unpack
 from node.rules.health import Health
@@ -24,7 +25,8 @@ from node.work.operate import BATCH, all_domains, host_of
 class DomainState:
     """What the frontier knows of a domain. Times in ms; ``due_in_ms`` below zero = overdue.
 
-    ``ttfb_ms``: its time to first byte of late, smoothed; 0 = not known.
+    ``address``: where it was met last, or nothing; ``turn_in_ms``: when it is looked at again, where it waits
+    for that address. ``ttfb_ms``: its time to first byte of late, smoothed; 0 = not known.
     """
 
     domain: str
@@ -37,6 +39,8 @@ class DomainState:
     width: float
     unreachable: int
     due_in_ms: int
+    address: str
+    turn_in_ms: int | None
     retired: bool
     slowdowns: int
     ttfb_ms: int
@@ -58,6 +62,8 @@ def _state(domain: str, packed: bytes, base_ms: int, now_ms: int) -> DomainState
         width=record.width / 1000 if record.pace.visits_at_once(limits) > 1 else 1.0,
         unreachable=record.unreachable,
         due_in_ms=int(record.due_ms) - now_ms,
+        address=words(record.place),
+        turn_in_ms=int(record.turn_ms) - now_ms if record.turn_ms and record.queued else None,
         retired=bool(record.gone),
         slowdowns=record.slowdowns,
         ttfb_ms=record.ttfb // 256,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from node.rules import url as urls
@@ -19,6 +19,7 @@ from node.store.frontier import Frontier, Kind, Settlement
 from node.store.spool import Pointer
 from node.store.warc import Position
 from node.work.http import Fetched, Fetching, header_values
+from node.work.neighbours import Neighbours
 from node.work.robots import Robots
 from node.work.said import said_in_page
 from node.work.sitemaps import Sitemaps
@@ -55,12 +56,16 @@ class Means:
     jitter: Callable[[], float]
     sitemaps: Sitemaps
     on_time: Callable[[], bool]
+    neighbours: Neighbours = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.neighbours = Neighbours(self.settings)
 
 
 class Endings:
     """A visit as far as its end goes: its lease (which a hop changes), and what is known of the site."""
 
-    __slots__ = ("crawl_delay_ms", "latency_ms", "lease", "said", "sent", "shared")
+    __slots__ = ("crawl_delay_ms", "latency_ms", "lease", "place", "said", "sent", "shared")
 
     def __init__(self, shared: Means, lease: Lease) -> None:
         self.shared = shared
@@ -68,6 +73,7 @@ class Endings:
         self.sent = False
         self.crawl_delay_ms = -1
         self.latency_ms = 0
+        self.place = b""
         self.said: Said = ()
         """What robots.txt says about the use of the page."""
 
@@ -159,4 +165,5 @@ class Endings:
             pause_ms=pause_ms,
             crawl_delay_ms=self.crawl_delay_ms,
             ttfb_ms=self.latency_ms,
+            place=self.place,
         )

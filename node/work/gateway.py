@@ -31,6 +31,7 @@ from node.work.answer import Accept
 from node.work.failure import Failure
 from node.work.gateway_answer import is_private, no_answer, of_target, signs_of
 from node.work.http import Client, Fetched
+from node.work.resolve import Addresses
 from node.work.secret import Secret, read_secret
 
 AHEAD_S = 2.0
@@ -123,6 +124,10 @@ class Gateway:
             return await self._judge(fetched, secret, turn, accept)
         finally:
             self._in_fetch -= 1
+
+    async def look_up(self, url: str) -> Addresses:
+        """To which address the gateway goes, it doesn't say."""
+        return Addresses(())
 
     def room(self, in_hand: int) -> int:
         """As many as calls can be made for soon, less those in hand that wait for something else."""

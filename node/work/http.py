@@ -23,7 +23,7 @@ from node.rules.usage import Said
 from node.work.answer import Accept, Answer, Truncated
 from node.work.connect import Connection, Connector, Progress
 from node.work.failure import TIMED_OUT, Failure, words
-from node.work.resolve import Resolver
+from node.work.resolve import Addresses, Resolver
 from node.work.tls import TlsContexts
 
 if TYPE_CHECKING:
@@ -87,6 +87,9 @@ class Fetching(Protocol):
         cookies: str | None = None,
     ) -> Fetched:
         """See ``Client.fetch``."""
+
+    async def look_up(self, url: str) -> Addresses:
+        """Where a request for ``url`` would go; none where nobody can tell."""
 
     def room(self, in_hand: int) -> int:
         """How many visits more it can serve soon, beside those in hand."""
@@ -207,6 +210,14 @@ class Client:
             request=sent,
             speaker=progress.speaker,
         )
+
+    async def look_up(self, url: str) -> Addresses:
+        """See ``Fetching``."""
+        try:
+            target = request.target_of(url)
+        except ValueError as error:
+            return Addresses((), Outcome.NOT_SENT, str(error))
+        return await self.resolver.resolve(target.host, target.port)
 
     def room(self, in_hand: int) -> int:
         """Each visit has a connection at most, so it has no limit of its own."""

@@ -27,6 +27,7 @@ from node.rules.pressure import Reason
 from node.store.tally import Tally
 from node.work.answer import Accept
 from node.work.http import Client, Fetched
+from node.work.resolve import Addresses
 
 NETWORKS = 3
 """Networks that must fail together before it is the link and no hoster."""
@@ -106,6 +107,20 @@ class LineWatch:
             return fetched
         finally:
             self._under_way -= 1
+
+    async def look_up(self, url: str) -> Addresses:
+        """See ``Fetching``. What it says of the resolver is heard, as with a fetch."""
+        asks, began_s = self._asks_dns(url, urls.host(url)), self._clock()
+        found = await self._client.look_up(url)
+        if asks:
+            domain, now_s = registrable(urls.host(url)), self._clock()
+            if found.outcome is None:
+                self.resolver.answered(domain, "", began_s=began_s, now_s=now_s)
+            elif found.outcome in _DNS:
+                mute = TABLE[found.outcome].mute
+                self.resolver.failed(domain, "", began_s=began_s, now_s=now_s, known=False, mute=mute)
+            self._tell()
+        return found
 
     def room(self, in_hand: int) -> int:
         """While the line is down, as many as a probe takes, now and then; else what the client says."""

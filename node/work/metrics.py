@@ -25,6 +25,7 @@ _TOTALS = {
     "first_tries": "Visits that were the first of their URL",
     "retries": "Retries granted",
     "slowdowns": "Times that a domain was slowed down: its delay doubled, or its width halved",
+    "address_waits": "Times that a domain was put off since its address bore no visit more",
     "reaped": "Leases that ran out",
     "stale": "Results that came after their lease had run out",
     "retired": "Domains given up",
@@ -50,6 +51,7 @@ _NOW = {
     "leased": "URLs that are being visited",
     "spooled": "Pages that wait for a parser, or are in its hands",
     "domains": "Domains with state",
+    "awaiting_address": "Domains that wait for their turn at their address",
 }
 """Gauges of the ledger."""
 

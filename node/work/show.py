@@ -147,6 +147,14 @@ def _first_byte(state: DomainState) -> str:
     return f"after {state.ttfb_ms} ms of late, {state.usual_ttfb_ms} ms usually"
 
 
+def _address(state: DomainState) -> str:
+    """Where it was met last, and whether it waits for that."""
+    if state.turn_in_ms is None:
+        return state.address
+    wait_s = max(0, state.turn_in_ms) / 1000
+    return f"{state.address}, where others are visited; its turn is in {wait_s:.1f} s"
+
+
 def inspection(found: Inspection, *, as_json: bool) -> None:
     """All that is known of one domain."""
     if as_json:
@@ -167,6 +175,7 @@ def inspection(found: Inspection, *, as_json: bool) -> None:
         ("slowed down", f"{state.slowdowns:,} times"),
         ("first byte", _first_byte(state)),
         ("due in", f"{state.due_in_ms / 1000:.1f} s"),
+        ("address", _address(state)),
         ("unreachable in a row", f"{state.unreachable}"),
         ("pages alike", found.likeness),
     ]

@@ -107,6 +107,7 @@ def _rows(
     yield "frontier", _frontier_words(of_stages)
     yield "to parse", f"{look.count('spooled'):,}, the oldest {of_stages['spool'].oldest_s:.1f} s old"
     yield "domains", _domains_words(look)
+    yield "addresses", _addresses_words(look)
     yield from _trouble(closeup)
     yield "outcomes", ", ".join(f"{name} {n:,}" for name, n in sorted(look.outcomes.items()))
     if compared := look.count("pages_compared"):
@@ -127,6 +128,14 @@ def _rows(
         yield "ledger", f"does not add up: {look.ledger_gap} URLs ('milliarde check' finds them)"
     if look.dead_letters:
         yield "dead letters", f"{look.dead_letters:,}"
+
+
+def _addresses_words(look: Snapshot) -> str:
+    """Domains that are due but for their address, now, and how often one was put off."""
+    waits = look.count("address_waits")
+    if not waits:
+        return ""
+    return f"{look.count('awaiting_address'):,} domains wait for theirs; {waits:,} waits in all"
 
 
 def _shed_words(look: Snapshot) -> str:

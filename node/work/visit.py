@@ -89,6 +89,8 @@ class _Visit(Endings):
 
     async def run(self) -> Visited:
         url = self.lease.entry.url
+        if not self.lease.address_known and await self._has_neighbours(url):
+            return Visited(self.settle(Kind.BACK, Outcome.NOT_SENT, Signal.NONE))
         while True:
             stopped = await self._ask_robots(url)
             if stopped is not None:
@@ -120,6 +122,15 @@ class _Visit(Endings):
         return Visited(self.settle(Kind.BACK, Outcome.NOT_SENT, Signal.NONE), self.found)
 
     # -- before a request
+
+    async def _has_neighbours(self, url: str) -> bool:
+        """Is the domain at an address that we have met? Then the frontier, which can't know, is told."""
+        neighbours = self.shared.neighbours
+        if not neighbours.must_look_up(url):
+            return False
+        found = (await self.shared.client.look_up(url)).found
+        self.place = neighbours.place(url, found[0][0] if found else None)
+        return neighbours.has_met(self.lease.domain, self.place)
 
     async def _before_request(self, url: str) -> bool:
         """Keep the gap to the visit's last request, if there was one; then: may this one be sent?
@@ -209,6 +220,7 @@ class _Visit(Endings):
             accept=self._accepts,
             cookies=cookies,
         )
+        self.place = shared.neighbours.place(url, fetched.ip) or self.place
         gate = None if TABLE[fetched.outcome].back else challenge_in(fetched)
         if gate is not None:
             fetched.outcome, fetched.detail = Outcome.CHALLENGED, gate

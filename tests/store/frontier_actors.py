@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+from node.rules.addresses import FORGET
 from node.rules.entry import Entry
 from node.rules.outcome import Signal
 from node.rules.shard import lane_of
@@ -14,7 +15,7 @@ from node.store.connection import ADOPT_MS, GRACE_MS
 from node.store.frontier import Group, Kind, Settlement
 from node.store.scripts import all_scripts
 from tests.redis_server import RedisServer
-from tests.store.frontier_history import DOMAINS, FETCHERS, LANES, PARSERS, PATHS, History, token_of
+from tests.store.frontier_history import DOMAINS, FETCHERS, LANES, PARSERS, PATHS, PLACES, History, token_of
 from tests.store.frontier_steps import among, happens, several, whole
 
 
@@ -173,10 +174,11 @@ class Actors(History):
         self.observe_postponed(mine, now)
         room, reason = self.room(want)
         self.model.serial += want if got.leases else 0
+        self.model.addresses.begin(got.leases, now)
         for lease in got.leases:
             domain = self.model.domains[lease.domain]
             assert lease.lane in mine, "a lane of another"
-            assert domain.due_ms <= now, "not due"
+            assert max(domain.due_ms, domain.turn_ms) <= now, "not due"
             assert lease.member.startswith(fetcher.tag + ".")
             assert lease.expiry_ms == now + world.frontier.lease_ms
             early = self.not_before.get(lease.domain, 0) - self.true_ms
@@ -184,6 +186,7 @@ class Actors(History):
             self.model.hand_out(lease)
             fetcher.held[token_of(lease.member)] = lease
             self.last_send[token_of(lease.member)] = self.true_ms
+        self.observe_turns(mine, {lease.domain for lease in got.leases}, now)
         assert len(got.leases) <= max(0, min(room, want))
         missed = [d.name for d in self.model.domains.values() if d.lane in mine and self.workable(d, now)]
         if len(got.leases) < min(room, want):
@@ -253,6 +256,7 @@ class Actors(History):
         crawl_delay=among(-1, 0, 0, 0, 3_000),
         wait=among(0, 100, 6_000),
         jitter=among(0.0, 0.3, 1.0),
+        place=among(*PLACES, PLACES[0], PLACES[0], b"", b"", FORGET),
         stale=among(False, False, False, True),
         lag=lags,
     )
@@ -267,6 +271,7 @@ class Actors(History):
         crawl_delay: int,
         wait: int,
         jitter: float,
+        place: bytes,
         stale: bool,
         lag: int,
     ) -> None:
@@ -293,6 +298,7 @@ class Actors(History):
                 wait_ms=wait,
                 pause_ms=pause,
                 crawl_delay_ms=crawl_delay,
+                place=place,
             )
             for lease in leases
         ]
@@ -429,6 +435,7 @@ class Actors(History):
         if not clean:
             assert begun.epoch_ms == self.clock_ms + GRACE_MS
             self.epoch_ms = begun.epoch_ms
+            self.model.serial += 10**9  # no token is given twice, whatever Redis has forgotten
             for name, domain in self.model.domains.items():
                 # What was under way when it went down is closed later, and owes from then.
                 if not domain.leases and domain.due_ms < self.epoch_ms:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from node.rules.addresses import UNLIMITED, Limit, Limits
 from node.rules.entry import Lease
-from node.rules.pace import Limits
+from node.rules.pace import Limits as PaceLimits
 from node.rules.retry import NodeBudget
 from node.rules.shard import lane_of
 from node.store import keys
@@ -26,11 +27,14 @@ from tests.store.frontier_world import World, domains_in_one_lane, settings_for
 DOMAINS = [*domains_in_one_lane(3, lane=7), *domains_in_one_lane(2, lane=8), *domains_in_one_lane(2, lane=40)]
 LANES = sorted({lane_of(name) for name in DOMAINS})
 PATHS = 12
+EXEMPT = ("11.9.0.0/16", UNLIMITED)
 CAP = 6
 LIFE_CAP = 10
 MAX_DOMAINS = 6
 LATER_MAX = 2
 RETIRE_AFTER = 2
+ADDRESS_LIMITS = Limits(Limit(2, 2), [("192.0.2.0/24", Limit(4, 0)), ("2001:db8::/32", Limit(0, 1)), EXEMPT])
+PLACES = [ADDRESS_LIMITS.place(ip) for ip in ("11.0.0.1", "11.0.0.2", "192.0.2.1", "2001:db8::1", "11.9.0.1")]
 FETCHERS = 3
 PARSERS = ("p1", "p2")
 
@@ -58,8 +62,9 @@ class History:
         options: dict[str, Any] = {"delay_s": delay_s, "max_urls_per_domain": CAP, "max_domains": MAX_DOMAINS}
         self.world = World(server, settings_for(server, **options, retire_after=RETIRE_AFTER))
         frontier = self.world.frontier
+        frontier.limits = ADDRESS_LIMITS
         frontier.later_max, frontier.life_cap = LATER_MAX, LIFE_CAP
-        self.limits = Limits(frontier.base_delay_ms, frontier.max_delay_ms)
+        self.limits = PaceLimits(frontier.base_delay_ms, frontier.max_delay_ms)
         self.model = Model(
             self.limits,
             frontier.plan,
@@ -69,6 +74,7 @@ class History:
             MAX_DOMAINS,
             LATER_MAX,
             RETIRE_AFTER,
+            ADDRESS_LIMITS,
         )
         self.fetchers = {number: Fetcher(number) for number in range(1, FETCHERS + 1)}
         self.last_beat: dict[int, int] = {}
@@ -162,6 +168,21 @@ class History:
                 if unpack(packed).due_ms == wanted:
                     domain.due_ms = wanted
 
+    def observe_turns(self, mine: list[int], leased: set[str], now: int) -> None:
+        """Domains that were put off since their address bears no visit more, and those that no longer are."""
+        turns: dict[str, float] = {}
+        for domain in self.model.domains.values():
+            if domain.lane not in mine:
+                continue
+            packed = self.world.store.redis.execute_command("GET", keys.domain(domain.name))
+            turn_ms = unpack(packed).turn_ms
+            if turn_ms > now and turn_ms != domain.turn_ms:
+                turns[domain.name] = turn_ms
+            elif domain.name in leased:
+                domain.turn_ms = 0.0
+        self.model.addresses.put_off(turns, leased, now)
+        self.model.ledger["address_waits"] += len(turns)
+
     def owe(self, name: str, last_send_ms: int, hops: int) -> None:
         """I3: the next request is a delay after the last one, and one delay more for each hop."""
         owed = self.model.domains[name].pace.delay_ms(self.limits) * (1 + hops)
@@ -221,6 +242,9 @@ class History:
             commands.append(("GET", keys.domain(name)))
             commands += [("LRANGE", keys.queue(level, name), 0, -1) for level in range(keys.LEVELS)]
         ledger, outcomes, clock, retries, pages, _size, *rest = self.world.store.calls([], extra=commands)
+        model.ledger["awaiting_address"] = sum(
+            domain.turn_ms > 0 and domain.queued > 0 for domain in model.domains.values()
+        )
         assert numbers(ledger, skip=b"last_lease") == {k: v for k, v in model.ledger.items() if v}
         assert numbers(outcomes) == {k: v for k, v in model.outcomes.items() if v}
         if retries:
@@ -245,6 +269,9 @@ class History:
             assert dict(self.zset(keys.later(lane))) == later
             assert dict(self.zset(keys.leases(lane))) == {m: t for d in here for m, t in d.leases.items()}
             assert len(later) <= LATER_MAX
+        found = [key.decode() for key in redis.execute_command("KEYS", "ip:*")]
+        states = self.world.store.calls([], extra=[("GET", key) for key in found])
+        model.addresses.compare(dict(zip(found, states, strict=True)), self.clock_ms)
         total = sum(v for k, v in model.ledger.items() if k in ("queued", "leased", "spooled", "done"))
         total += sum(v for k, v in model.ledger.items() if k.startswith("drop:"))
         assert model.ledger["admitted"] == total

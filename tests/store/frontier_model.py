@@ -13,14 +13,17 @@ from dataclasses import dataclass, field, replace
 
 from node.rules import pace as pacing
 from node.rules import retry
+from node.rules.addresses import FORGET, Limits
 from node.rules.entry import Lease, unpack
 from node.rules.outcome import Signal
-from node.rules.pace import Limits, Pace
+from node.rules.pace import Limits as PaceLimits
+from node.rules.pace import Pace
 from node.rules.seen import Filter, Plan
 from node.rules.shed import NOTHING, free_below, hopeless_from
 from node.store.domain_record import DomainRecord
 from node.store.frontier import Group, Kind, Offered, Settlement
 from node.store.keys import LEVELS
+from tests.store.frontier_addresses import ModelAddresses
 
 
 @dataclass
@@ -40,6 +43,8 @@ class ModelDomain:
     later: dict[str, int] = field(default_factory=dict)
     leases: dict[str, int] = field(default_factory=dict)
     """Lease -> expiry."""
+    place: bytes = b""
+    turn_ms: float = 0.0
 
     @property
     def queued(self) -> int:
@@ -69,6 +74,8 @@ class ModelDomain:
             grade=pace.grade,
             ttfb_count=pace.ttfb_count,
             slowdowns=pace.slowdowns,
+            place=self.place,
+            turn_ms=self.turn_ms,
         )
 
 
@@ -81,7 +88,7 @@ def _aged(entry: str, *, tries: int = 0, reaped: int = 0) -> str:
 class Model:
     """A node's frontier. ``slots`` makes the filter lines of a URL."""
 
-    limits: Limits
+    limits: PaceLimits
     plan: Plan
     slots: Callable[[str], bytes]
     cap: int
@@ -89,6 +96,7 @@ class Model:
     max_domains: int
     later_max: int
     retire_after: int
+    address_limits: Limits
     shed: int = 0
     """The grade of shedding, as in rules/shed.py."""
     domains: dict[str, ModelDomain] = field(default_factory=dict)
@@ -98,6 +106,10 @@ class Model:
     retries: retry.NodeBudget = field(default_factory=retry.NodeBudget)
     serial: int = 0
     """Of the newest lease, as Redis counts them: a call takes as many numbers as it wants leases."""
+    addresses: ModelAddresses = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.addresses = ModelAddresses(self.address_limits, self.domains)
 
     def place(self, domain: ModelDomain, entry: str, *, front: bool) -> None:
         level = unpack(entry).level
@@ -210,6 +222,7 @@ class Model:
         domain.lowest, best = next(item for item in domain.lists.items() if item[1])
         assert lease.entry.pack() == best.pop(0), "not the best URL"
         assert lease.delay_ms == domain.pace.delay_ms(self.limits)
+        assert lease.address_known == bool(domain.place)
         domain.leases[lease.member] = lease.expiry_ms
         self.ledger["queued"] -= 1
         self.ledger["leased"] += 1
@@ -283,6 +296,9 @@ class Model:
         hops, entry = int(member.split(" ", 3)[1]), member.split(" ", 3)[3]
         del domain.leases[member]
         self.ledger["leased"] -= 1
+        place = b"" if result.place == FORGET else result.place or domain.place
+        if place != domain.place:
+            domain.place, domain.turn_ms = place, 0.0
         pace = replace(domain.pace, due_ms=int(domain.due_ms))
         if result.crawl_delay_ms >= 0:
             pace = pacing.after_robots(pace, self.limits, result.crawl_delay_ms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import threading
 from collections.abc import Callable
 
@@ -57,13 +58,13 @@ def test_an_empty_node(make_world: MakeWorld) -> None:
     assert check(make_world().store).sound
 
 
-def change(world: World, domain: str, **fields: int | float) -> None:
+def change(world: World, domain: str, **fields: float | bytes) -> None:
     record = world.record(domain)
     values = {name: getattr(record, name) for name in DomainRecord.__slots__} | fields
     world.store.redis.execute_command("SET", keys.domain(domain), pack(DomainRecord(**values)))
 
 
-def run(world: World, *command: str | int | float) -> None:
+def run(world: World, *command: str | bytes | float) -> None:
     world.store.redis.execute_command(*command)
 
 
@@ -108,6 +109,18 @@ SPOILED: dict[str, tuple[Callable[[World], None], str, str, str]] = {
         "I1",
         "admitted",
         "counted 11, but 10 are accounted for",
+    ),
+    "visits of an address counted wrongly": (
+        lambda world: run(world, "SET", keys.address("192.0.2.7"), struct.pack("<ddi", 0, 0, 3)),
+        "I4",
+        "ip:192.0.2.7",
+        "counted 3 visits, but 0 leases are out there",
+    ),
+    "visits of an address not counted": (
+        lambda world: change(world, "leased.test", place=b"\1\xc0\0\2\7"),
+        "I4",
+        "ip:192.0.2.7",
+        "counted 0 visits, but 1 leases are out there",
     ),
     "a sum that is wrong": (
         lambda world: _all(

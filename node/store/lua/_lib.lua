@@ -14,6 +14,7 @@ local call = redis.call
 
 local base_delay = 0   -- set by the verbs that place domains
 local moved_clock      -- the clock's new value, if it moved
+local time = 0         -- what it shows
 
 -- The greatest time any caller has shown; a stale caller or a clock set back can't shorten a gap.
 local function clock(argument)
@@ -22,10 +23,9 @@ local function clock(argument)
     error('no time in ms: ' .. tostring(argument), 0)
   end
   now = math.floor(now)
-  local stored = tonumber(call('GET', 'clock') or 0)
-  if stored >= now then return stored end
-  moved_clock = now
-  return now
+  time = tonumber(call('GET', 'clock') or 0)
+  if time < now then time, moved_clock = now, now end
+  return time
 end
 
 -- What a caller says may rest on what this Redis had before it crashed: `run` is the one that the caller
@@ -71,7 +71,7 @@ end
 
 -- Domains ------------------------------------------------------------------------------------
 
--- d:{domain}, 70 bytes; store/domain_record.py reads the same. The head is what most verbs need:
+-- d:{domain}, 70 to 87 bytes; store/domain_record.py reads the same. The head is what most verbs need:
 --   due next visit (ms) · q queued in lists · l waiting in `later` · a admitted in life
 --   g slowed to this delay (ms), 0 = not slowed · m Crawl-delay (ms), -1 until robots.txt was read
 --   f leases out · w width, thousandths · gone 1 once the domain was given up
@@ -80,8 +80,9 @@ end
 --   x unreachable in a row · t retry tokens, tenths · failed the limit that failed: delay (ms), or width · grade how often · run good visits since it was
 --   slowed down, at slowed_at (s), when leases up to mark were out · slowdowns how often in its life
 --   ttfb, usual time to first byte of late and in general (256ths of a ms), of so many answers
+-- Then its place (_address.lua), if known; and while it waits for its address, its turn there (ms).
 local HEAD, HEAD_BYTES = '<di4i4i4i4i4i2i2BB', 34
-local TAIL = '<i2i2i4i4i4di4i4BBI2'
+local TAIL, WHOLE_BYTES = '<i2i2i4i4i4di4i4BBI2', 70
 local NEW = struct.pack(HEAD, 0, 0, 0, 0, 0, -1, 0, 4000, 0, LEVELS)
   .. struct.pack(TAIL, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 local domains = {}
@@ -97,13 +98,22 @@ local function delay_of(domain)
   return math.max(base_delay, domain.m, domain.g)
 end
 
--- I2: a domain is in `ready`, at its due time, iff it has queued URLs and free width.
+-- I2: a domain is in `ready`, at its due time or its address's turn, iff it has queued URLs and free width.
 local function ready_at(domain)
-  return domain.q > 0 and domain.f < width_of(domain) and domain.due
+  return domain.q > 0 and domain.f < width_of(domain) and math.max(domain.due, domain.turn)
+end
+
+-- Does it wait for its address? (Counted; it may be that its turn has come.)
+local function awaits_turn(domain)
+  return domain.turn > 0 and domain.q > 0
 end
 
 local function keep(domain)
-  if domain.packed then domain.was_ready_at = ready_at(domain) end
+  if domain.packed then
+    domain.place, domain.turn = place_in(domain.packed, WHOLE_BYTES)
+    domain.was_ready_at, domain.awaited_turn = ready_at(domain), awaits_turn(domain)
+    domain.was_place, domain.was_f = domain.place, domain.f
+  end
   domains[domain.name] = domain
   return domain
 end
@@ -116,7 +126,8 @@ local function open(name, lane)
   local state = packed or NEW
   local due, q, l, a, g, m, f, w, gone, b = struct.unpack(HEAD, state)
   domain = { name = name, lane = lane, packed = packed, due = due, q = q, l = l, a = a, g = g, m = m, f = f,
-    w = w, gone = gone, b = b, tail = string.sub(state, HEAD_BYTES + 1), was_ready_at = false }
+    w = w, gone = gone, b = b, tail = string.sub(state, HEAD_BYTES + 1, WHOLE_BYTES), was_ready_at = false,
+    place = '', turn = 0, was_place = '', was_f = 0, awaited_turn = false }
   return keep(domain)
 end
 
@@ -133,7 +144,7 @@ local function open_whole(name, lane)
   domain = { name = name, lane = lane, packed = packed, due = due, q = q, l = l, a = a, g = g, m = m, f = f,
     w = w, gone = gone, b = b, was_ready_at = false, x = x, t = t, failed = failed, run = run,
     slowed_at = slowed_at, mark = mark, ttfb = ttfb, usual = usual, grade = grade, answers = answers,
-    slowdowns = slowdowns }
+    slowdowns = slowdowns, place = '', turn = 0, was_place = '', was_f = 0, awaited_turn = false }
   return keep(domain)
 end
 
@@ -186,8 +197,9 @@ end
 local function pack(domain)
   local tail = domain.tail or struct.pack(TAIL, domain.x, domain.t, domain.failed, domain.run,
     domain.slowed_at, domain.mark, domain.ttfb, domain.usual, domain.grade, domain.answers, domain.slowdowns)
-  return struct.pack(HEAD, domain.due, domain.q, domain.l, domain.a, domain.g, domain.m, domain.f, domain.w,
-    domain.gone, domain.b) .. tail
+  local packed = struct.pack(HEAD, domain.due, domain.q, domain.l, domain.a, domain.g, domain.m, domain.f,
+    domain.w, domain.gone, domain.b) .. tail .. domain.place
+  return domain.turn > 0 and packed .. struct.pack('<d', domain.turn) or packed
 end
 
 -- Writes everything, leases that end first, counters last, and forgets it.
@@ -204,6 +216,9 @@ local function commit()
       states[#states + 1] = 'd:' .. name
       states[#states + 1] = packed
     end
+    follow(domain)
+    local awaits = awaits_turn(domain)
+    if awaits ~= domain.awaited_turn then count('awaiting_address', awaits and 1 or -1) end
     local at = ready_at(domain)
     if at ~= domain.was_ready_at then
       if at then
@@ -216,6 +231,7 @@ local function commit()
       end
     end
   end
+  write_addresses(states, time)
   for first = 1, #states, 1000 do
     call('MSET', unpack(states, first, math.min(first + 999, #states)))
   end

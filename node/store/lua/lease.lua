@@ -1,14 +1,16 @@
 -- lease: the best URL of each of many domains that are due, from the caller's lanes.
 --
 -- ARGV 1  now, ms
---      2  msgpack [tag, want, lease_ms, base_delay_ms, lanes, start, spool_floor]
+--      2  msgpack [tag, want, lease_ms, base_delay_ms, lanes, start, spool_floor, limits]
 --         tag: "fetcher.instance"; lanes: those the caller believes are its own, as text (Lua
 --         writes numbers slowly);
 --         start: which of them comes first (rotated by the caller, for fairness);
 --         spool_floor: the spool's bound until one is measured
--- returns {now, reason, next_due, lane, delay_ms, lease, lane, delay_ms, lease, ...}
+--         limits: [[interval_ms, at_once], ...] of addresses, by class (_address.lua)
+-- returns {now, reason, next_due, known, lane, delay_ms, lease, lane, delay_ms, lease, ...}
 --         reason: '' or why nothing (more) is handed out: paused, stopping, pages_reached,
---         spool_full; next_due: ms when the next domain is due, -1 if none waits
+--         spool_full; next_due: ms when the next domain is due, -1 if none waits;
+--         known: one character per lease: 1 if its domain's address is known, else 0
 --
 -- On the way it reaps a few expired leases and brings back URLs whose own time has come.
 -- I3: a domain last due before `epoch` (an unclean start) waits until epoch + its delay.
@@ -18,7 +20,7 @@ local REAP, REAP_LANES = 16, 2 -- leases reaped, per lane; lanes looked at for t
 local LEAST_SHARE = 16         -- domains looked at in a lane before the next one's turn
 
 local now = clock(ARGV[1])
-local tag, want, lease_ms, base, lanes, start, spool_floor = unpack(cmsgpack.unpack(ARGV[2]))
+local tag, want, lease_ms, base, lanes, start, spool_floor, limits = unpack(cmsgpack.unpack(ARGV[2]))
 base_delay = base
 local now_text = string.format('%d', now)
 
@@ -95,7 +97,7 @@ local function wait_until(due)
   if next_due < 0 or due < next_due then next_due = due end
 end
 
--- Plans to take a domain's best URLs, as many as it has width for.
+-- Plans to take a domain's best URLs, as many as it has width for and its address bears.
 local function take(domain)
   local due, delay = domain.due, delay_of(domain)
   if due < epoch and now < epoch + delay then
@@ -103,8 +105,11 @@ local function take(domain)
     wait_until(epoch + delay)
     return
   end
-  local free = math.min(width_of(domain) - domain.f, domain.q, room)
-  local level = domain.b
+  local wanted = math.min(width_of(domain) - domain.f, domain.q, room)
+  local may, address = wanted, address_at(domain.place)
+  local limit = address and (limits[string.byte(domain.place)] or limits[1])
+  if limit then may = allowance(address, limit, wanted, now, domain.turn > 0) end
+  local free, level = may, domain.b
   while free > 0 and level < LEVELS do
     local list = LIST[level] .. domain.name
     local here = math.min(free, call('LLEN', list))
@@ -118,6 +123,13 @@ local function take(domain)
       domain.b = level
     end
     level = level + 1
+  end
+  if limit and may > free then visited(address, limit, may - free, now) end
+  domain.turn = 0
+  if may < wanted then
+    domain.turn = next_turn(address, limit, now)
+    count('address_waits', 1)
+    wait_until(domain.turn)
   end
 end
 
@@ -174,7 +186,8 @@ end
 
 -- and hand them out ----------------------------------------------------------------------------
 
-local answer = { now, reason, math.ceil(next_due) }
+local answer = { now, reason, math.ceil(next_due), '' }
+local known = {}
 if #pops > 0 then
   pass_at_maxmemory()
   local serial = call('INCRBY', 'serial', want) - want
@@ -195,9 +208,11 @@ if #pops > 0 then
       answer[#answer + 1] = lane
       answer[#answer + 1] = delay
       answer[#answer + 1] = lease
+      known[#known + 1] = domain.place == '' and '0' or '1'
     end
   end
-  local handed = (#answer - 3) / 3
+  local handed = #known
+  answer[4] = table.concat(known)
   count('queued', -handed)
   count('leased', handed)
   call('HSET', 'ledger', 'last_lease', now_text)

@@ -5,7 +5,7 @@
 --         run: see `same_redis`; what the marks say is true of no other
 --         jitter: 0..1, for the back-off of hosts that can't be reached
 --      3  msgpack [[lane, lease, kind, outcome, signal, sent, pointer, wait_ms, pause_ms,
---                   crawl_delay_ms, ttfb_ms], ...]
+--                   crawl_delay_ms, ttfb_ms, place], ...]
 --         lane: as text, like every number that becomes part of a key (Lua writes numbers slowly)
 --         kind: page   stored: its pointer goes to the spool; counted unless outcome is 'sitemap'
 --               done   visited, nothing to parse
@@ -17,6 +17,7 @@
 --         pause_ms: the site asked for this long (Retry-After), else 0
 --         crawl_delay_ms: what robots.txt asks for, 0 for nothing, -1 for unknown
 --         ttfb_ms: time to first byte, 0 if it was not measured or says nothing about the site
+--         place: where the domain was met (_address.lua); '' if it was not, "\0" if that doesn't count
 --      4  msgpack [file, durable offset, ...]: high-water marks of the archive
 -- returns one character per result: 1 settled, 0 stale (refused), r retry granted
 --
@@ -78,7 +79,7 @@ open_budget()
 local limits = { max_delay = max_delay, jitter = jitter }
 local answer = {}
 for i = 1, #results do
-  local lane, lease, kind, outcome, signal, sent, pointer, wait, pause, asked, ttfb = unpack(results[i])
+  local lane, lease, kind, outcome, signal, sent, pointer, wait, pause, asked, ttfb, place = unpack(results[i])
   if not held[lease] then
     answer[i] = '0'
     count('stale', 1)
@@ -89,6 +90,8 @@ for i = 1, #results do
     local domain = open_whole(name, lane)
     count('leased', -1)
     domain.f = domain.f - 1
+    if #place == 1 then place = '' elseif place == '' then place = domain.place end
+    if place ~= domain.place then domain.place, domain.turn = place, 0 end
     local visit = { signal = signal, sent = sent, pause = pause, crawl_delay = asked, ttfb = ttfb }
     pace(domain, visit, tonumber(hops), tonumber(serial), now, limits)
 
