@@ -92,7 +92,7 @@ class Plan:
     fetchers: int = 3
     parsers: int = 2
     domains: int = 48
-    pages_per_domain: int = 10
+    pages_per_domain: int = 8
     delay_s: float = 1.5
     longer: float = 1.0
     long_s: float = 0.0
@@ -105,7 +105,7 @@ LEAST_FAULTS = 60
 
 def short(seed: int) -> Plan:
     """The run that the tests make: two minutes, with the crawl's beginning and its end."""
-    return Plan(seed, seconds=56, faults=66)
+    return Plan(seed, seconds=52, faults=66)
 
 
 def schedule(plan: Plan) -> list[Fault]:
