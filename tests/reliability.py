@@ -99,6 +99,13 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
             "tests/rules/test_seen.py::test_every_plan_adds_up",
         ),
     ),
+    "F22": (
+        "Many hosts at one address are asked no more than that address bears.",
+        (
+            "tests/store/test_addresses.py::test_no_more_a_second_than_an_address_bears",
+            "tests/store/test_addresses.py::test_no_more_at_once_than_an_address_bears",
+        ),
+    ),
     "F23": (
         "Many processes, one host: its delay holds at the server.",
         (
