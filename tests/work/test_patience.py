@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +14,9 @@ from node import settings
 from node.errors import NoRedisError, OtherCrawlError
 from node.store.connection import LOST, Store
 from node.store.frontier import Frontier
+from node.work.local import LocalNode
 from node.work.patience import patiently
+from node.work.redis_server import socket_path
 from tests.redis_server import RedisServer
 
 
@@ -52,3 +57,31 @@ def test_patience_ends(new_redis: Callable[..., RedisServer], tmp_path: Path) ->
     with pytest.raises(NoRedisError):
         patiently(store.begin, lambda: None, give_up_s=0.3)
     store.close()
+
+
+def test_a_redis_that_can_not_be_started_yet_is_started_later(redis_binary: str, tmp_path: Path) -> None:
+    """It died, and its disk takes no file: the command lives on, and starts it as soon as it can."""
+    paths = {"data": str(tmp_path), "redis_socket": str(socket_path(tmp_path))}
+    node = LocalNode(
+        settings.build({"paths": paths}), tmp_path / "node.toml", fetchers=0, parsers=0, watch=False
+    )
+    try:
+        node.start()
+        assert not node.mend_redis(), "it lives"
+        pid = node.redis.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        config = tmp_path / "redis" / "redis.conf"
+        config.unlink()
+        config.mkdir()
+        give_up = time.monotonic() + 20
+        while node.redis.alive():
+            assert time.monotonic() < give_up
+            time.sleep(0.01)
+        assert not node.mend_redis()
+        assert not node.redis.alive()
+        config.rmdir()
+        assert node.mend_redis()
+        assert node.store.begin().how == "unclean"
+    finally:
+        node.close()
