@@ -17,10 +17,11 @@ from node.errors import InUseError
 from node.rules.shard import lane_of
 from node.rules.url import dedup_key
 from node.store import keys
-from node.store.check import Findings, check
+from node.store.check import check
 from node.store.check_addresses import miscounted, recount
 from node.store.check_places import latest
 from node.store.connection import Store
+from node.store.findings import Findings
 from node.store.found import page_gone
 from node.store.frontier import Frontier
 from node.store.scripts import Verb

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from node.errors import InUseError
 from node.settings import Settings
 from node.store import keys
-from node.store.check import Findings
 from node.store.connection import ADOPT_MS, Store
+from node.store.findings import Findings
 from node.store.repair import Repaired, repair
 from node.work import process
 from node.work.local import data_lock

@@ -12,6 +12,7 @@ from rich.text import Text
 from node.rules.seeds import Junk
 from node.store import check as checking
 from node.store.connection import Store
+from node.store.findings import Findings
 from node.store.repair import Repaired
 from node.work import printing
 from node.work.domains import DomainState, Inspection
@@ -47,7 +48,7 @@ def check(store: Store, *, every_url: bool, as_json: bool) -> bool:
     return findings.sound
 
 
-def repaired(done: Repaired, after: checking.Findings, *, as_json: bool) -> bool:
+def repaired(done: Repaired, after: Findings, *, as_json: bool) -> bool:
     """What was put right, and what a check says after it; True if all is sound."""
     if as_json:
         printing.json({"repaired": dict(done.counts), "after": after})

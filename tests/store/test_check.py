@@ -12,9 +12,10 @@ from node.rules.entry import Entry
 from node.rules.outcome import Signal
 from node.rules.shard import lane_of
 from node.store import keys
-from node.store.check import MOST_NAMED, check
+from node.store.check import check
 from node.store.connection import Store
 from node.store.domain_record import DomainRecord, pack, unpack
+from node.store.findings import MOST_NAMED
 from node.store.frontier import Kind, Settlement
 from tests.store.conftest import MakeWorld
 from tests.store.frontier_world import START_MS, World

@@ -10,7 +10,8 @@ import pytest
 from node.rules.entry import Entry, unpack
 from node.rules.shard import LANES, lane_of
 from node.store import keys, repair
-from node.store.check import Findings, check
+from node.store.check import check
+from node.store.findings import Findings
 from node.store.frontier import Kind
 from node.store.repair import WORDS, Repaired
 from tests.store.frontier_world import World
