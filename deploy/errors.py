@@ -29,6 +29,8 @@ class ExitCode(IntEnum):
     """At least one host can't be reached. The others were done."""
     REFUSED = 22
     """Nothing was done, because it would lose something; it says what."""
+    CLOUD_REFUSED = 23
+    """Who rents machines out said no: to our credentials, for a quota, for want of machines."""
     INTERRUPTED = 130
     """Stopped by the user (Ctrl-C)."""
 
@@ -73,3 +75,9 @@ class InterruptedRunError(FleetError):
     """The user stopped it."""
 
     exit_code = ExitCode.INTERRUPTED
+
+
+class CloudError(FleetError):
+    """Who rents machines out said no."""
+
+    exit_code = ExitCode.CLOUD_REFUSED

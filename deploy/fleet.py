@@ -10,8 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from deploy import plan_command
-from deploy.errors import ExitCode, FleetError, InputError
+from deploy import cloud_commands, domain_commands, plan_command
+from deploy.errors import ExitCode, FleetError
 from deploy.inventory import VARIABLE, Fleet, find
 from deploy.plan import MOST_NODES
 from deploy.values import duration, hosts, number, version, whole
@@ -51,7 +51,8 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_life(add)
     _add_crawl(add)
-    _add_domains(add)
+    domain_commands.arguments(add)
+    cloud_commands.arguments(add)
     command = add("balance", "how a list of domains falls on the nodes", _balance, fleet=False)
     command.add_argument("list", type=Path, metavar="LIST", help="plain, rank,domain CSV, or .gz of either")
     command.add_argument("--nodes", type=whole(MOST_NODES, "number of nodes"), default=12)
@@ -121,31 +122,6 @@ def _add_crawl(add: Add) -> None:
     command.add_argument("-n", type=_HOW_MANY, default=50, dest="most", help="lines of each node (50)")
     command.add_argument("--unit", choices=("fetcher", "parser", "watch", "redis"), default="")
     command.add_argument("--since", default="", metavar="TIME", help="as journalctl's: '10 min ago'")
-
-
-def _add_domains(add: Add) -> None:
-    command = add("exclude", "never visit these hosts or domains, nor anything under them", _exclude)
-    command.add_argument("names", nargs="+", metavar="DOMAIN")
-    command.add_argument("--reason", default="", help="kept beside the inventory and on the nodes")
-    command = add("include", "lift exclusions and bring back what was taken out", _include)
-    command.add_argument("names", nargs="+", metavar="DOMAIN")
-    command = add("trim", "take the worst URLs out of domains' queues, into files on their nodes", _trim)
-    command.add_argument("names", nargs="*", metavar="DOMAIN")
-    command.add_argument(
-        "--over", type=_HOW_MANY, metavar="N", help="all domains with more than N URLs waiting"
-    )
-    command.add_argument("--largest", type=_HOW_MANY, metavar="K", help="the K longest queues of the fleet")
-    command.add_argument(
-        "--keep",
-        type=whole(10**9, "whole number", least=0),
-        metavar="N",
-        help="how many of the best stay; --over: its N",
-    )
-    command.add_argument("--dry-run", action="store_true", help="only count what would go")
-    command.add_argument("--yes", action="store_true", help="ask nothing")
-    command = add("top", "the longest queues of the fleet", _top)
-    command.add_argument("-n", type=_HOW_MANY, default=20, dest="most")
-    command.add_argument("--json", action="store_true")
 
 
 # -- commands; what they do is in modules of their own, imported when asked for
@@ -233,43 +209,6 @@ def _logs(args: argparse.Namespace) -> int:
     from deploy import looks
 
     return looks.logs(_fleet(args), most=args.most, unit=args.unit, since=args.since)
-
-
-def _exclude(args: argparse.Namespace) -> int:
-    from deploy import nodes
-
-    return nodes.exclude(_fleet(args), args.names, args.reason)
-
-
-def _include(args: argparse.Namespace) -> int:
-    from deploy import nodes
-
-    return nodes.include(_fleet(args), args.names)
-
-
-def _trim(args: argparse.Namespace) -> int:
-    from deploy import nodes
-
-    if sum((bool(args.names), args.over is not None, args.largest is not None)) != 1:
-        raise InputError("name domains, or give --over N, or --largest K")
-    keep = args.over if args.keep is None else args.keep
-    if keep is None:
-        raise InputError("--keep N says how many URLs of each domain stay")
-    return nodes.trim(
-        _fleet(args),
-        args.names,
-        over=args.over,
-        largest=args.largest,
-        keep=keep,
-        dry_run=args.dry_run,
-        yes=args.yes,
-    )
-
-
-def _top(args: argparse.Namespace) -> int:
-    from deploy import looks
-
-    return looks.top(_fleet(args), args.most, as_json=args.json)
 
 
 def _balance(args: argparse.Namespace) -> int:

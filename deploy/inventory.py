@@ -16,6 +16,8 @@ from deploy.errors import InputError, InventoryError
 
 VARIABLE = "MILLIARDE_INVENTORY"
 GROUP = "nodes"
+RENT = "rent"
+"""Group of the one host (this machine) from which a fleet's machines are rented."""
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 MOST_HOSTS = 1_000
 
@@ -67,7 +69,12 @@ def find(named: Path | None, limit: tuple[str, ...] = ()) -> Fleet:
     return Fleet(told.absolute(), limit)
 
 
-def _nodes(path: Path) -> list[str]:
+def members(path: Path, group: str) -> list[str]:
+    """The hosts of a group, in their order. Raises ``InventoryError`` where Ansible can't read it."""
+    return list(dict.fromkeys(_members(_groups(path), group)))
+
+
+def _groups(path: Path) -> dict[str, Any]:
     done = subprocess.run(
         [places.program("ansible-inventory"), "-i", str(path), "--list"],
         env=os.environ | places.environment(),
@@ -79,9 +86,15 @@ def _nodes(path: Path) -> list[str]:
     if done.returncode:
         raise InventoryError(f"the inventory {path} can't be read: {first_error(done.stderr)}")
     groups: dict[str, Any] = json.loads(done.stdout)
+    return groups
+
+
+def _nodes(path: Path) -> list[str]:
+    groups = _groups(path)
     hosts = list(dict.fromkeys(_members(groups, GROUP)))
     if not hosts:
-        raise InventoryError(f"the inventory {path} has no hosts in a group named '{GROUP}'")
+        how = " ('milliarde-fleet provision' rents them)" if any(_members(groups, RENT)) else ""
+        raise InventoryError(f"the inventory {path} has no hosts in a group named '{GROUP}'{how}")
     if len(hosts) > MOST_HOSTS:
         raise InventoryError(f"the inventory {path} has {len(hosts):,} nodes; {MOST_HOSTS:,} is the most")
     return hosts
