@@ -19,10 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import redis
-
-from node import cli, settings
-from node.work.redis_server import find_server
+from node import cli
 
 PATIENCE_S = 90.0
 """How long anything may take on a busy machine before a test gives up on it."""
@@ -205,20 +202,6 @@ class Crawl:
         assert "Traceback" not in done.stderr
         return done
 
-    @contextlib.contextmanager
-    def redis_again(self) -> Iterator[None]:
-        """The Redis of a crawl that has ended, on what it left, for commands that ask one."""
-        conf = self.out / "redis" / "redis.conf"
-        server = subprocess.Popen([find_server(), str(conf)], stdin=subprocess.DEVNULL)
-        socket = settings.load(self.config).paths.redis_socket
-        try:
-            with redis.Redis(unix_socket_path=socket) as client:
-                until(lambda: _answers(client), "Redis has loaded what was left")
-            yield
-        finally:
-            server.terminate()
-            server.wait()
-
     def status(self) -> dict[str, Any]:
         """What ``milliarde status --json`` says; run within this process, since tests ask often."""
         said = io.StringIO()
@@ -240,13 +223,6 @@ class Crawl:
                     line = json.loads(text)
                     if (line["outcome"] == "robots") is robots:
                         yield line
-
-
-def _answers(client: redis.Redis) -> bool:
-    try:
-        return bool(client.ping())
-    except redis.RedisError:
-        return False
 
 
 def _lives(pid: int) -> bool:
