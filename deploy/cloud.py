@@ -25,15 +25,17 @@ from deploy.errors import (
     RefusedError,
 )
 from deploy.inventory import RENT, Fleet, members
-from deploy.rented import Rented
 from deploy.runner import Host, Run, State, play
 from deploy.text import human_seconds, names, one_line
 
 _OF_NODES = ("First contact", "Look before anything is removed")
 """Plays of the machines themselves; in all others it is EC2 that is asked."""
+_UNREACHED = ("It answers ssh", "Wait until it lets the operator in")
 _REFUSED_AT = ("Everything was collected", "The inventory knows them all")
+_OF_OURS = frozenset(code.value for code in ExitCode if code >= ExitCode.BAD_SETTINGS)
 _REFUSED = re.compile(
-    r"An error occurred \((?P<code>[\w.]+)\) when calling the (?P<call>\w+) operation[^:]*: (?P<words>.*)"
+    r"An error occurred \((?P<code>[\w.]+)\) when calling the (?P<call>\w+) operation(?: \([^)]*\))?: "
+    r"(?P<words>.*)"
 )
 _ADVICE = (
     (("LimitExceeded", "CountExceeded"), "ask for more at Service Quotas, or wish for less"),
@@ -63,10 +65,11 @@ def provision(fleet: Fleet) -> ExitCode:
             words = f"{machine.instance} {host.state}: {host.why}"
         sys.stdout.write(f"{machine.node}: {words}\n")
     if found:
-        sys.stdout.write(f"{cost_words(found, time.time())}\n")
+        sys.stdout.write(f"{found.cost_words(time.time())}\n")
     sys.stderr.write(f"took {human_seconds(run.seconds)}; all of it is in {run.record}\n")
-    # One that does not answer is as good as unreachable, whoever noticed.
-    return ExitCode.HOST_UNREACHABLE if run.code is ExitCode.HOST_FAILED else run.code
+    # One that never answers is unreachable, though it is a step that says so.
+    silent = all(host.step in _UNREACHED for host in run.of(State.FAILED))
+    return ExitCode.HOST_UNREACHABLE if run.code is ExitCode.HOST_FAILED and silent else run.code
 
 
 def destroy(fleet: Fleet, *, without_collect: bool, yes: bool) -> ExitCode:
@@ -98,17 +101,8 @@ def destroy(fleet: Fleet, *, without_collect: bool, yes: bool) -> ExitCode:
     _see(run, "the same command does the rest")
     sys.stdout.write("nothing that carries the fleet's tag is left\n")
     if found:
-        sys.stdout.write(f"{cost_words(found, time.time())}\n")
+        sys.stdout.write(f"{found.cost_words(time.time())}\n")
     return ExitCode.OK
-
-
-def cost_words(found: Rented, now_s: float) -> str:
-    """What the machines have cost, and cost on."""
-    lost = f", {len(found.before)} lost before" if found.before else ""
-    return (
-        f"cost: ${found.usd(now_s):,.2f} so far, ${found.usd_per_hour:,.3f} an hour ({len(found.living)} "
-        f"machines{lost}; {found.hours(now_s):,.1f} h)"
-    )
 
 
 @contextlib.contextmanager
@@ -163,13 +157,9 @@ def _see(run: Run, then: str) -> None:
 def _error(host: Host, then: str) -> FleetError:
     result = host.results.get(host.step, {})
     rest = f"; {then}" if then else ""
-    try:
-        code = ExitCode(int(result["rc"]))
-    except (KeyError, ValueError):
-        code = ExitCode.FAILED
-    if code >= ExitCode.BAD_SETTINGS:  # one of our own programs said so
+    if result.get("rc", 0) in _OF_OURS:  # renting.py said so
         error = FleetError(host.why)
-        error.exit_code = code
+        error.exit_code = ExitCode(result["rc"])
         return error
     if host.step in _REFUSED_AT:
         return RefusedError(host.why)

@@ -75,6 +75,23 @@ class Rented(msgspec.Struct, frozen=True, kw_only=True):
         began = [_seconds(each.since) for each in [*self.living, *self.before]]
         return (now_s - min(began)) / 3600 if began else 0.0
 
+    def cost(self, now_s: float) -> dict[str, float]:
+        """For programs: US dollars so far and an hour, hours since the first machine, machines."""
+        return {
+            "usd": round(self.usd(now_s), 2),
+            "usd_per_hour": round(self.usd_per_hour, 4),
+            "hours": round(self.hours(now_s), 2),
+            "machines": len(self.living),
+        }
+
+    def cost_words(self, now_s: float) -> str:
+        """The same for the operator."""
+        lost = f", {len(self.before)} lost before" if self.before else ""
+        return (
+            f"cost: ${self.usd(now_s):,.2f} so far, ${self.usd_per_hour:,.3f} an hour "
+            f"({len(self.living)} machines{lost}; {self.hours(now_s):,.1f} h)"
+        )
+
 
 def node_name(index: int) -> str:
     """0 -> ``node01``."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -29,6 +30,7 @@ FORKS = 100
 RUNS_KEPT = 50
 LOOKS_KEPT = 5
 """Records of runs that only look; there may be one every few seconds."""
+_OFFENDING = re.compile(r"Offending \S+ key in (\S.*?):(\d+)")
 _WAIT_S = 1
 """How soon Ctrl-C is noticed where nothing comes from Ansible."""
 
@@ -229,6 +231,13 @@ def failure_words(result: Mapping[str, Any]) -> str:
 def _unreachable_words(result: Mapping[str, Any]) -> str:
     """What ssh said; Ansible puts sentences of its own before it."""
     said = str(result.get("msg") or "it does not answer").strip()
+    if "HOST IDENTIFICATION HAS CHANGED" in said:  # ssh says it in twelve lines, most of them asterisks
+        place = _OFFENDING.search(said)
+        return (
+            "it has another host key than the one that is pinned"
+            + (f" (line {place[2]} of {one_line(place[1])})" if place else "")
+            + ": it may be another machine, and nothing was sent there"
+        )
     for before in ("via ssh:", "over ssh:"):
         said = said.rpartition(before)[2].strip() or said
     return one_line(said)

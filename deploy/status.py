@@ -13,10 +13,11 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from deploy import nodes
+from deploy import nodes, rented
 from deploy.errors import ExitCode, InterruptedRunError
 from deploy.inventory import Fleet
 from deploy.looks import answer, console
+from deploy.rented import Rented
 from deploy.runner import Run, State
 from deploy.text import harmless, human_bytes, natural
 from node.rules.outcome import TABLE, Outcome, Signal
@@ -168,23 +169,29 @@ def status(fleet: Fleet, *, as_json: bool, watch_s: float | None) -> ExitCode:
     if watch_s is not None:
         return _watch(fleet, watch_s, as_json=as_json)
     rows, run = look(fleet)
-    _show(rows, as_json=as_json)
+    _show(rows, rented.read(fleet.folder), as_json=as_json)
     nodes.trouble(run)
     return run.code
 
 
-def _show(rows: list[Row], *, as_json: bool) -> None:
+def _show(rows: list[Row], machines: Rented | None, *, as_json: bool) -> None:
+    """``machines``: none where nothing is rented, and nothing is known of its cost."""
     if as_json:
-        told = {"nodes": {row.node: asdict(row) for row in rows}, "totals": totals(rows)}
+        told: dict[str, Any] = {"nodes": {row.node: asdict(row) for row in rows}, "totals": totals(rows)}
+        if machines:
+            told["cost"] = machines.cost(time.time())
         sys.stdout.write(json.dumps(told) + "\n")
         sys.stdout.flush()
     else:
         console().print(table_of(rows))
+        if machines:
+            sys.stdout.write(f"{machines.cost_words(time.time())}\n")
 
 
 def _watch(fleet: Fleet, every_s: float, *, as_json: bool) -> ExitCode:
     """Until Ctrl-C, which is how it ends well. Where stdout is no terminal, a table each time."""
     live = Live(console=console(), auto_refresh=False) if sys.stdout.isatty() and not as_json else None
+    machines = rented.read(fleet.folder)
     try:
         if live:
             live.start()
@@ -194,9 +201,11 @@ def _watch(fleet: Fleet, every_s: float, *, as_json: bool) -> ExitCode:
             if live:
                 table = table_of(rows)
                 table.title = Text(time.strftime("%H:%M:%S"), "dim")
+                if machines:
+                    table.caption = machines.cost_words(time.time())
                 live.update(table, refresh=True)
             else:
-                _show(rows, as_json=as_json)
+                _show(rows, machines, as_json=as_json)
             time.sleep(max(0.0, every_s - (time.monotonic() - began)))
     except (KeyboardInterrupt, InterruptedRunError):
         return ExitCode.OK
