@@ -19,23 +19,23 @@ import msgspec
 import redis
 
 from node import settings as settings_of
-from node.errors import CheckError, DiskError, InputError, InUseError, OtherCrawlError, StoreError
+from node.errors import CheckError, DiskError, InputError, InUseError, OtherCrawlError
 from node.settings import Settings
 from node.settings.sections import Paths
-from node.store import fetchlog, keys, moment, spool, transfer
+from node.store import fetchlog, keys, transfer
 from node.store.archive import DAMAGED, OPEN, SUFFIX
-from node.store.connection import LOST, Store, fingerprint
+from node.store.connection import LOST, fingerprint
 from node.store.exclusions import LIST_NAME
 from node.store.numbering import fsync_folder
 from node.store.transfer import File, Manifest
 from node.work import process
 from node.work.backup import INCOMPLETE, OnBytes
 from node.work.backup_files import CONFIG, DOMAINS, LOG, REDIS, WARC
-from node.work.redis_server import RedisServer, socket_path
+from node.work.redis_server import socket_path
+from node.work.restore_proof import prove
 
 STAGING: Final = ".restoring"
 _AUDIT: Final = "taken/audit.jsonl"
-_PAGES_PER_CALL: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Restored:
     settings: Settings
     paused: str
     without_bytes: int
-    """Pages on the spool that no archive file holds: parsers will give them up."""
+    """Pages on the spool that no archive file holds: parsers send them back to their queues."""
     list_kept: bool
 
 
@@ -84,7 +84,7 @@ def restore(snapshot: Path, settings: Settings, *, with_settings: bool, on_bytes
         all_bytes = sum(file.bytes for file in manifest.files)
         for file in manifest.files:
             _fetch(snapshot, file, staging, lambda count: on_bytes(count, all_bytes))
-        paused, without_bytes = _verify(settings, staging, manifest)
+        paused, without_bytes = prove(settings, staging, manifest)
         list_kept = _put_in_place(settings, staging, manifest, with_settings=with_settings)
     return Restored(manifest, settings, paused, without_bytes, list_kept)
 
@@ -207,57 +207,6 @@ def _fetch(snapshot: Path, file: File, staging: Path, on_bytes: transfer.OnBytes
             )
         found = transfer.link(fd, to, on_bytes) if _is_final(file) else None
         transfer.expect(file, found or transfer.copy(fd, to, file.bytes, on_bytes))
-
-
-# -- is it what it should be?
-
-
-def _verify(settings: Settings, staging: Path, manifest: Manifest) -> tuple[str, int]:
-    """Start a Redis on it and compare; answers why it is paused, and how many spooled pages lie nowhere."""
-    paths = Paths(data=str(staging), redis_socket=str(socket_path(staging)))
-    settings = msgspec.structs.replace(settings, paths=paths)
-    server = RedisServer(settings)
-    try:
-        server.start()
-    except StoreError as error:
-        server.stop()
-        raise StoreError(f"{error}\n(the snapshot is of Redis {manifest.redis_version})") from None
-    store = Store(settings)
-    try:
-        id_, ledger = moment.held_by(store)
-        if (id_, ledger) != (manifest.id, manifest.ledger):
-            raise CheckError(
-                "Redis does not hold what the snapshot says it does: is this Redis older than the snapshot's "
-                f"({manifest.redis_version})?"
-            )
-        # a clean stop would mean that nothing has happened unseen
-        not_clean = ("HSET", keys.META, "clean", "0")
-        *_, paused = store.calls([], extra=[not_clean, ("DEL", keys.PROCS), ("HGET", keys.CONTROL, "pause")])
-        return (paused or b"").decode(), sum(1 for _ in _without_bytes(store, staging / WARC))
-    except LOST as error:
-        raise StoreError(f"Redis went away in the middle: {error}") from None
-    finally:
-        store.close()
-        server.stop()
-
-
-def _without_bytes(store: Store, warc: Path) -> Iterator[spool.Page]:
-    sizes: dict[str, int] = {}
-    if warc.is_dir():
-        for path in warc.iterdir():
-            sizes[path.name.removesuffix(OPEN).removesuffix(DAMAGED)] = path.stat().st_size
-    after = b"-"
-    while True:
-        part = ("XRANGE", keys.SPOOL, after, "+", "COUNT", _PAGES_PER_CALL)
-        (found,) = store.calls([], extra=[part])
-        pages = spool.pages_read([(b"", found)])
-        for page in pages:
-            at = page.pointer.position
-            if sizes.get(at.file, 0) < at.offset + at.length:
-                yield page
-        if not pages:
-            return
-        after = b"(" + pages[-1].id
 
 
 # -- there it goes

@@ -16,6 +16,9 @@ import pytest
 
 from node import settings as settings_of
 from node.errors import ExitCode, MilliardeError
+from node.store import keys
+from node.store.spool import Pointer
+from node.store.warc import Position
 from node.work import backup, restore
 from node.work.opened import opened
 from tests.web.log import now_ms
@@ -150,10 +153,10 @@ def refused(code: ExitCode, *words: str) -> Iterator[None]:
         assert each in str(raised.value)
 
 
-def restore_to(copy: Path, out: Path, on_bytes: Callable[[int, int], None] = nothing) -> None:
+def restore_to(copy: Path, out: Path, on_bytes: Callable[[int, int], None] = nothing) -> restore.Restored:
     """As ``milliarde restore COPY --out OUT`` does."""
     settings = restore.settings_for_folder(copy, out)
-    restore.restore(copy, settings, with_settings=True, on_bytes=on_bytes)
+    return restore.restore(copy, settings, with_settings=True, on_bytes=on_bytes)
 
 
 def snapshot_to(small: Crawl, folder: Path, on_bytes: Callable[[int, int], None] = nothing) -> None:
@@ -301,6 +304,16 @@ def test_ctrl_c_leaves_nothing_half(small: Crawl, whole: Path, tmp_path: Path) -
     with pytest.raises(KeyboardInterrupt):
         restore_to(whole, tmp_path / "back", interrupt)
     assert list(tmp_path.rglob("*")) == [there]
+
+
+def test_a_page_without_its_bytes_is_told(whole: Path, tmp_path: Path) -> None:
+    """Where a page on the spool lies in no file of the snapshot, restore counts it."""
+    settings = restore_to(whole, tmp_path / "first").settings
+    lost = Pointer(Position("crawl-f09-000001.warc.gz", 0, 10), 0, "https://a.test/")
+    with opened(settings) as node:
+        node.store.redis.execute_command("XADD", keys.SPOOL, "*", "p", lost.pack())
+        backup.snapshot(node.store, settings, tmp_path / "copy", with_archive=False, on_bytes=nothing)
+    assert restore_to(tmp_path / "copy", tmp_path / "second").without_bytes == 1
 
 
 def test_no_room(small: Crawl, whole: Path, tmp_path: Path) -> None:
