@@ -14,6 +14,7 @@ import msgspec
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from deploy.rented import FILE, Machine, Rented, text
 from node import settings
 from node.store import keys
 from node.work.redis_server import config_text
@@ -51,6 +52,16 @@ def twelve(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _rendered(folder, ANSIBLE / "inventory" / "twelve.yml", "--limit", "node01,node12")
 
 
+def _pilot(folder: Path) -> Path:
+    """The pilot's inventory as it is once its machine was rented."""
+    inventory = folder / "inventory"
+    shutil.copytree(ANSIBLE / "inventory" / "pilot", inventory)
+    machine = Machine(index=0, instance="i-0", since="2026-12-02T00:00:00+00:00")
+    found = Rented(name="milliarde-pilot", region="us-east-1", machines=[machine])
+    (inventory / FILE).write_text(text(found, {"i-0": "198.51.100.10"}))
+    return inventory
+
+
 pytestmark = pytest.mark.timeout(400)
 
 
@@ -85,14 +96,14 @@ def test_an_inventory_goes_before_the_defaults(tmp_path: Path) -> None:
     """What an inventory says of its fleet holds, though group_vars say otherwise; any setting can be said."""
     pilot = _rendered(
         tmp_path,
-        ANSIBLE / "inventory" / "pilot.yml",
+        _pilot(tmp_path),
         "-e",
         json.dumps({"milliarde_settings": {"fetcher": {"in_flight": 77}, "crawl": {"hop_gap_s": 0.5}}}),
     )
-    node = settings.load(pilot / "pilot-node.toml")
+    node = settings.load(pilot / "node01-node.toml")
     assert (node.crawl.name, node.crawl.horizon_s, node.crawl.delay_s) == ("pilot", 7_200, 70)
     assert (node.fetcher.in_flight, node.crawl.hop_gap_s) == (77, 0.5)
-    assert json.loads((pilot / "pilot-processes.json").read_text()) == [5, 3]
+    assert json.loads((pilot / "node01-processes.json").read_text()) == [5, 3]
 
 
 def _directives(text: str) -> dict[str, str]:
@@ -145,9 +156,9 @@ def test_any_setting_can_be_told_through_the_inventory(tmp_path: Path) -> None:
         for section, values in told.items()
     }
     told["identity"].pop("contact")
-    inventory = ANSIBLE / "inventory" / "pilot.yml"
+    inventory = _pilot(tmp_path)
     found = settings.load(
-        _rendered(tmp_path, inventory, "-e", json.dumps({"milliarde_settings": told})) / "pilot-node.toml"
+        _rendered(tmp_path, inventory, "-e", json.dumps({"milliarde_settings": told})) / "node01-node.toml"
     )
     for section, values in told.items():
         for name, each in values.items():
