@@ -8,6 +8,7 @@ for people. Run as ``python -m node.store.aof FOLDER`` before Redis starts, and 
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 import re
@@ -15,7 +16,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from node.errors import DiskError, MilliardeError
 
@@ -36,14 +37,16 @@ class Mended:
 
     path: Path
     cut_bytes: int
-    kept: Path
+    kept: Path | None
+    """None where there was no room for it."""
 
     @property
     def words(self) -> str:
         """For the operator."""
+        where = "are lost, for want of room" if self.kept is None else f"lie in {self.kept}"
         return (
             f"the last {self.cut_bytes:,} bytes of Redis's log were torn or damaged, as after a power cut; "
-            f"they were cut off and lie in {self.kept}"
+            f"they were cut off and {where}"
         )
 
 
@@ -145,23 +148,35 @@ def _ends_whole(path: Path, size: int) -> bool:
     return False
 
 
-def _cut(path: Path, whole: int) -> Path:
-    """Copy what is behind ``whole`` bytes to a file of its own, then cut it off."""
+def _cut(path: Path, whole: int) -> Path | None:
+    """Copy what is behind ``whole`` bytes to a file of its own, where there is room, then cut it off."""
     aside = path.parent.parent / "cut-off"
-    aside.mkdir(exist_ok=True)
-    kept = aside / f"{path.name}.{whole}.{time.time_ns()}"
+    copy = aside / f"{path.name}.{whole}.{time.time_ns()}"
+    kept: Path | None = copy
     with path.open("r+b") as file:
-        file.seek(whole)
-        with kept.open("wb") as copy:
-            while piece := file.read(1 << 20):
-                copy.write(piece)
-            copy.flush()
-            os.fsync(copy.fileno())
+        try:
+            aside.mkdir(exist_ok=True)
+            _copy_from(file, whole, copy)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            copy.unlink(missing_ok=True)
+            kept = None
         file.truncate(whole)
         os.fsync(file.fileno())
-    for old in sorted(aside.iterdir(), key=lambda each: each.name.rpartition(".")[2])[:-KEPT]:
-        old.unlink()
+    if aside.is_dir():
+        for old in sorted(aside.iterdir(), key=lambda each: each.name.rpartition(".")[2])[:-KEPT]:
+            old.unlink()
     return kept
+
+
+def _copy_from(file: BinaryIO, start: int, to: Path) -> None:
+    file.seek(start)
+    with to.open("wb") as copy:
+        while piece := file.read(1 << 20):
+            copy.write(piece)
+        copy.flush()
+        os.fsync(copy.fileno())
 
 
 def main(words: list[str]) -> int:

@@ -101,7 +101,7 @@ class LocalNode:
         """
         news: list[str] = []
         if self.mend_redis():
-            news.append(REDIS_AGAIN)
+            news += [REDIS_AGAIN, self.redis.mended] if self.redis.mended else [REDIS_AGAIN]
         self.watchdog.listen()
         now = time.monotonic()
         for child in self.children:

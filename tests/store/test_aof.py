@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,6 +57,7 @@ def test_what_is_no_command_is_cut_off(log: tuple[RedisServer, Path], tail: byte
     mended = aof.mend(redis.folder)
     assert mended is not None
     assert f"{len(tail):,} bytes" in mended.words
+    assert mended.kept is not None
     assert (path.read_bytes(), mended.kept.read_bytes()) == (data, tail)
     assert _survivors(redis) == _ALL
 
@@ -101,6 +104,32 @@ def test_few_ends_are_kept(log: tuple[RedisServer, Path]) -> None:
             file.write(b"garbage")
         assert aof.mend(redis.folder) is not None
     assert len(list((redis.folder / "cut-off").iterdir())) == aof.KEPT
+
+
+def test_a_full_disk_does_not_keep_redis_from_starting(
+    log: tuple[RedisServer, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no room for what is cut off: then it is not kept, and said so."""
+    redis, path = log
+    data = path.read_bytes()
+    path.write_bytes(data + b"garbage")
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setattr(os, "fsync", _failing_once(os.fsync, full))
+    mended = aof.mend(redis.folder)
+    assert mended is not None
+    assert mended.words.endswith("are lost, for want of room")
+    assert path.read_bytes() == data
+
+
+def _failing_once(sync: Callable[[int], None], error: OSError) -> Callable[[int], None]:
+    errors = [error]
+
+    def fsync(fd: int) -> None:
+        if errors:
+            raise errors.pop()
+        sync(fd)
+
+    return fsync
 
 
 def test_as_the_unit_runs_it(
