@@ -229,7 +229,9 @@ class Cloud:
         if files:
             (self.folder / "files" / "warc").mkdir(parents=True)
             (self.folder / "files" / "warc" / "crawl-f01-000001.warc.gz").write_bytes(b"x")
-        script = ("unshare", "--mount", "sh", "-c", _SSHD, "sshd", str(base.base()), str(self.folder))
+        # in a namespace of processes, so that sessions end with it: Ansible keeps them warm
+        alone = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
+        script = (*alone, "sh", "-c", _SSHD, "sshd", str(base.base()), str(self.folder))
         log = self.folder / "sshd.log"
         self._sshd = subprocess.Popen(
             inside(self._namespace, *script), stderr=log.open("wb"), stdin=subprocess.DEVNULL
@@ -239,7 +241,8 @@ class Cloud:
     def silence(self) -> None:
         """Nobody answers any more."""
         if self._sshd is not None:
-            _end(self._sshd)
+            self._sshd.kill()
+            self._sshd.wait(timeout=30)
             self._sshd = None
 
 
