@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -65,7 +66,7 @@ class _Crawling:
 
     def _visit(self, lease: Lease) -> Settlement:
         url = lease.entry.url
-        position = self.archive.append(response(url))
+        position = self.archive.append(response(url, date_unix_s=time.time()))
         self.log.add(LogEntry(t=1.0, url=url, outcome=Outcome.PAGE, status=200, position=position))
         pointer = Pointer(position, 0, url).pack()
         return Settlement(lease, Kind.PAGE, Outcome.PAGE, Signal.SUCCESS, sent=True, pointer=pointer)
@@ -167,6 +168,21 @@ async def test_a_lost_log_line_is_made_up_for(crawling: _Crawling) -> None:
     assert await recover_archive(made.store, made.frontier, log, PREFIX, 1) == 3
     log.close()
     await _is_settled(made, 3)
+    await made.store.close()
+
+
+async def test_what_is_older_than_the_crawl_is_none_of_its_business(crawling: _Crawling) -> None:
+    """Whoever removes Redis's files to crawl anew wants all of it again."""
+    made = crawling
+    await made.crawl()
+    await made.archive.close()
+    made.log.close()
+    await made.store.redis.execute_command("FLUSHALL")
+    await made.store.begin()
+    log = FetchLog(made.settings.log_folder, "fetch-f01")
+    assert await recover_archive(made.store, made.frontier, log, PREFIX, 1) == 0
+    assert await made.places() == ([], {})
+    log.close()
     await made.store.close()
 
 
