@@ -55,6 +55,7 @@ def test_a_damaged_crawl_is_repaired_and_goes_on(web: MiniWeb, tmp_path: Path) -
     with crawl:
         crawl.start()
         until(lambda: len(web.requests()) > 15, "the crawl runs")
+        crawl.command("pause")
         refused = milliarde("check", "--repair", "--config", crawl.config)
         assert refused.returncode == ExitCode.IN_USE
         assert "stop it first" in refused.stderr
@@ -75,6 +76,7 @@ def test_a_damaged_crawl_is_repaired_and_goes_on(web: MiniWeb, tmp_path: Path) -
         again = json.loads(crawl.command("check", "--repair", "--json").stdout)
         assert again["repaired"] == {}
         assert again["after"]["broken"] == 0
+        crawl.command("resume")
         assert crawl.start().wait() == 0, crawl.said
     summary = crawl.summary
     assert (summary["reason"], summary["ledger"]["gap"]) == ("finished", 0)
