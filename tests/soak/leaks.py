@@ -84,7 +84,11 @@ def soak(pages: int, domains: int, work: Path, say: Callable[[str], None]) -> Ve
 
 
 _AS_FAST_AS_IT_GOES = ("--delay", "0", "--fetchers", "1", "--parsers", "1")
-_SETTINGS = ("crawl.hop_gap_s=0", "crawl.max_urls_per_domain=100000", "archive.keep=spool", "watch.port=0")
+_SETTINGS = (
+    *("crawl.hop_gap_s=0", "crawl.max_urls_per_domain=100000", "archive.keep=spool", "watch.port=0"),
+    *("fetcher.known_pages=20000", "fetcher.in_flight=100"),
+)
+"""What is bounded is full before the warm-up ends: else it would look like a leak for hours."""
 
 
 @contextmanager
