@@ -34,6 +34,7 @@ from node.store import keys
 from node.store.clock import Clock, boot_id, boottime_ms, wall_ms
 from node.store.refusals import CanNotWriteError, is_out_of_memory, understood
 from node.store.scripts import Verb, all_scripts, script
+from node.store.unix_socket import UnixSocket
 
 T = TypeVar("T")
 
@@ -236,7 +237,7 @@ class AsyncStore(_Common):
         # client's own pool refuses instead, with an error that looks like a broken connection.)
         options = _options(settings, timeout_s)
         pool = redis.asyncio.BlockingConnectionPool(
-            connection_class=redis.asyncio.UnixDomainSocketConnection,
+            connection_class=UnixSocket,
             path=options.pop("unix_socket_path"),
             max_connections=CONNECTIONS,
             timeout=timeout_s,

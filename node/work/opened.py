@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from redis.exceptions import ResponseError
+
 from node.errors import InUseError, StoreError
 from node.settings import Settings
 from node.store import keys
 from node.store.connection import LOST, Store
 from node.store.frontier import Frontier
-from node.store.refusals import CanNotWriteError
+from node.store.refusals import CanNotWriteError, is_out_of_memory
+from node.work.patience import NO_MEMORY
 from node.work.redis_server import LAST_FLUSH_S, RedisServer
 
 
@@ -32,7 +35,8 @@ def opened(settings: Settings) -> Iterator[OpenNode]:
     """Meet the node's Redis; one that ``milliarde crawl`` left stopped is started for the while.
 
     A Redis that can't write, as on a full disk, is met all the same: what only reads goes on. Raises
-    ``StoreError`` where there is no Redis, or one that can't write what the command wants.
+    ``StoreError`` where there is no Redis, or one that can't write what the command wants, or has no memory
+    for it.
     """
     store = Store(settings)
     server: RedisServer | None = None
@@ -46,6 +50,10 @@ def opened(settings: Settings) -> Iterator[OpenNode]:
         raise StoreError(f"Redis refuses what changes anything, since it can't write: {error}") from None
     except LOST as error:
         raise StoreError(f"Redis went away in the middle: {error}") from None
+    except ResponseError as error:
+        if not is_out_of_memory(error):
+            raise
+        raise StoreError(NO_MEMORY) from None
     finally:
         store.close()
         if server is not None:

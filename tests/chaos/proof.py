@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 from urllib.parse import urlsplit
 
+from node.rules.outcome import Outcome
 from node.work import shedding
 from tests.chaos.plan import REDIS_KILLS, Kind
 from tests.chaos.run import Run
@@ -81,8 +82,12 @@ def _died(run: Run) -> Claim:
     ]
     if of_redis > sum(each.fault.kind in REDIS_KILLS for each in run.struck):
         others.append(f"Redis died {of_redis} times")
-    said = f"{run.deaths.total()} were started again" + (f"; {_some(others)}" if others else "")
-    return Claim("no process dies but those that are killed", said, not others)
+    said = f"{run.deaths.total()} were started again"
+    if run.code == 0:
+        ours = run.crawl.summary["outcomes"].get(Outcome.LOCAL_ERROR, 0)
+        others += [f"{ours} visits failed by a fault of ours"] if ours else []
+    said += f"; {_some(others)}" if others else ""
+    return Claim("no process dies but those that are killed, and no visit of our own fault", said, not others)
 
 
 def _struck(run: Run, least: int) -> Claim:

@@ -40,7 +40,7 @@ def plan_of(seed: int, seconds: float) -> Plan:
         seconds=seconds,
         faults=max(60, round(seconds / _SECOND_PER_FAULT)),
         # a domain is visited at most once a delay, and half of the time no domain may be visited
-        pages_per_domain=max(10, round(seconds * 0.22)),
+        pages_per_domain=max(10, round(seconds * 0.15)),
         longer=6.0,
         long_s=35.0,
     )

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from node import settings
-from node.errors import NoRedisError, OtherCrawlError
+from node.errors import NoRedisError, OtherCrawlError, StoreError
+from node.store import keys
 from node.store.connection import LOST, Store
 from node.store.frontier import Frontier
 from node.work.local import LocalNode
+from node.work.opened import opened
 from node.work.patience import patiently
 from node.work.redis_server import socket_path
 from tests.redis_server import RedisServer
@@ -41,6 +43,25 @@ def test_a_step_is_done_once_redis_is_back(new_redis: Callable[..., RedisServer]
     lanes = patiently(lambda: store.call(Frontier(store.settings).beat(store.now_ms(), 1, "a")), mend)
     assert len(lanes) == 64
     assert len(mended) == 1
+    store.close()
+
+
+def test_a_step_is_done_once_there_is_memory(new_redis: Callable[..., RedisServer], tmp_path: Path) -> None:
+    """At maxmemory it waits until memory is free, and says in words where none is, and what to do."""
+    server = new_redis()
+    store = _node(server, tmp_path)
+    store.begin()
+    with server.client() as client:
+        client.config_set("maxmemory", 100_000)
+
+        def step() -> object:
+            return store.calls([], extra=[("SADD", keys.SCOPE, "a.test")])
+
+        with pytest.raises(StoreError, match="maxmemory_mb"):
+            patiently(step, lambda: None, give_up_s=0.3)
+        with pytest.raises(StoreError, match="maxmemory_mb"), opened(store.settings) as at:
+            at.store.calls([], extra=[("SADD", keys.SCOPE, "a.test")])
+        assert patiently(step, lambda: client.config_set("maxmemory", 0)) == [1]
     store.close()
 
 
