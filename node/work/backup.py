@@ -60,12 +60,12 @@ def snapshot(
         with ExitStack() as held:
             now, after = moment.take(store, held, lambda: listing(settings))
             made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            archive = of_archive(settings, now, before, after, everything=with_archive)
             pieces = [
-                *[_held(piece, held) if piece.needed else piece for piece in archive],
-                *of_redis(now),
+                *of_archive(settings, now, before, after, everything=with_archive),
                 *of_the_rest(settings, after),
+                *of_redis(now),
             ]
+            pieces = [_held(piece, held) if piece.needed else piece for piece in pieces]
             files = _bring(settings, folder, pieces, on_bytes)
         manifest = _manifest(settings, now, made, files, with_archive=with_archive)
         transfer.write_manifest(folder, manifest)
@@ -181,9 +181,10 @@ def _bring(settings: Settings, folder: Path, pieces: Sequence[Piece], on_bytes: 
 def _held(piece: Piece, held: ExitStack) -> Piece:
     """The same with its file open, if it is still there."""
     try:
-        return replace(piece, fd=held.enter_context(_open(piece.sources)).fileno())
+        fd = held.enter_context(_open(piece.sources)).fileno()
     except FileNotFoundError:
         return piece
+    return replace(piece, fd=fd, size=os.fstat(fd).st_size if piece.exchanged else piece.size)
 
 
 def _bring_one(piece: Piece, to: Path, on_bytes: transfer.OnBytes) -> File:

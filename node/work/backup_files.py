@@ -37,7 +37,8 @@ _NUMBERED: Final = re.compile(r"(?P<writer>.+)-(?P<number>\d{6,})" + re.escape(f
 class Piece:
     """A file that is to be in a snapshot: ``content``, or the first ``size`` bytes of what is open as ``fd``,
     or of the first of ``sources`` that is there. ``final``: nothing is ever added to it. ``needed``: to be
-    opened at once, before it may be freed; what is freed meanwhile, and was not, is left out."""
+    opened at once, before it may be freed; what is freed meanwhile, and was not, is left out. ``exchanged``:
+    never added to, but another file may take its place, of another size."""
 
     path: str
     size: int
@@ -46,6 +47,7 @@ class Piece:
     fd: int | None = None
     sources: tuple[Path, ...] = ()
     needed: bool = False
+    exchanged: bool = False
 
 
 def listing(settings: Settings) -> dict[str, int]:
@@ -104,10 +106,10 @@ def of_the_rest(settings: Settings, after: dict[str, int]) -> Iterator[Piece]:
     yield Piece(CONFIG, len(text), content=text)
     if settings.crawl.domain_list is not None:
         source = Path(settings.crawl.domain_list)
-        yield Piece(DOMAINS + "".join(source.suffixes[-2:]), source.stat().st_size, sources=(source,))
+        yield _list(DOMAINS + "".join(source.suffixes[-2:]), source)
     listed = settings.data / LIST_NAME
     if listed.exists():
-        yield Piece(LIST_NAME, listed.stat().st_size, sources=(listed,))
+        yield _list(LIST_NAME, listed)
     newest = _newest_logs(after)
     for path, size in after.items():
         folder, _, name = path.partition("/")
@@ -115,6 +117,10 @@ def of_the_rest(settings: Settings, after: dict[str, int]) -> Iterator[Piece]:
         if is_log or folder == TAKEN or name.endswith(NUMBERS):
             final = is_log and path not in newest
             yield Piece(path, size, final, sources=(settings.data / path,))
+
+
+def _list(name: str, source: Path) -> Piece:
+    return Piece(name, source.stat().st_size, sources=(source,), needed=True, exchanged=True)
 
 
 def _newest_logs(after: dict[str, int]) -> set[str]:

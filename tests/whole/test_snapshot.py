@@ -17,7 +17,9 @@ import pytest
 from node import settings as settings_of
 from node.errors import ExitCode, MilliardeError
 from node.store import keys
+from node.store.exclusions import in_force
 from node.store.spool import Pointer
+from node.store.transfer import Manifest
 from node.store.warc import Position
 from node.work import backup, restore
 from node.work.opened import opened
@@ -28,7 +30,7 @@ from tests.whole.crawl import Crawl, milliarde, until
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(240)]
 
-DELAY_S = 0.3
+DELAY_S = 0.5
 WORDS = ("--delay", str(DELAY_S), "--fetchers", "2", "--parsers", "1")
 OFTEN_A_NEW_FILE = "archive.rotate_bytes=20000"
 
@@ -46,6 +48,17 @@ def snapshot(crawl: Crawl, folder: Path, *words: str) -> dict[str, object]:
     assert not (folder / "incomplete").exists()
     manifest: dict[str, object] = json.loads((folder / "manifest.json").read_text())
     return manifest
+
+
+def nothing(_count: int, _of: int) -> None:
+    """Who listens to progress."""
+
+
+def snapshot_to(crawl: Crawl, folder: Path, on_bytes: Callable[[int, int], None] = nothing) -> Manifest:
+    """As ``milliarde snapshot FOLDER --archive`` does."""
+    settings = settings_of.load(crawl.config)
+    with opened(settings) as node:
+        return backup.snapshot(node.store, settings, folder, with_archive=True, on_bytes=on_bytes)
 
 
 def restored(folder: Path, out: Path) -> Crawl:
@@ -68,18 +81,18 @@ def test_a_running_crawl_goes_on_elsewhere(web: MiniWeb, tmp_path: Path) -> None
     with Crawl(tmp_path / "out", web, *WORDS, "--seeds", web.ordinary_seeds, settings=settings) as crawl:
         crawl.start()
         until(lambda: len(list((crawl.out / "warc").glob("*.gz"))) > 1, "some files are full")
-        told = snapshot(crawl, tmp_path / "copy", "--archive")
+        told = snapshot_to(crawl, tmp_path / "copy")
         before = len(web.requests())
-        until(lambda: len(web.requests()) > before + 10, "the original goes on")
+        until(lambda: len(web.requests()) > before + 5, "the original goes on")
         assert "died" not in crawl.said
         crawl.kill_everything()
-    files = {file["path"] for file in told["files"]}  # type: ignore[attr-defined]
+    files = {file.path for file in told.files}
     assert any(path.endswith(".warc.gz") for path in files)
     same = next(path for path in files if path.endswith(".warc.gz"))
     assert (tmp_path / "copy" / same).stat().st_ino == (crawl.out / same).stat().st_ino, "no room is taken"
 
     with restored(tmp_path / "copy", tmp_path / "back") as back:
-        assert back.status()["ledger"]["admitted"] == told["ledger"]["admitted"]  # type: ignore[index]
+        assert back.status()["ledger"]["admitted"] == told.ledger["admitted"]
         begun_ms, before = now_ms(), len(web.requests())
         assert back.start().wait() == 0, back.said
         assert "every domain is left in peace" in back.said
@@ -112,8 +125,9 @@ def test_a_crawl_that_was_cut_off_goes_on_without_its_archive(web: MiniWeb, tmp_
     assert back.summary["dead_letters"] == 0, "all that was to be parsed was there"
     # what was open is closed by whoever goes on: together they are one archive
     for path in (back.out / "warc").iterdir():
+        for name in (path.name, f"{path.name}.open"):
+            (crawl.out / "warc" / name).unlink(missing_ok=True)
         shutil.copy(path, crawl.out / "warc" / path.name)
-        (crawl.out / "warc" / f"{path.name}.open").unlink(missing_ok=True)
     assert stored.pages(crawl.out) == Counter(web.expected().pages)
 
 
@@ -139,10 +153,6 @@ def copy(whole: Path, tmp_path: Path) -> Path:
     return shutil.copytree(whole, tmp_path / "copy")
 
 
-def nothing(_count: int, _of: int) -> None:
-    """Who listens to progress."""
-
-
 @contextmanager
 def refused(code: ExitCode, *words: str) -> Iterator[None]:
     """What is done within is refused, with a code of its own and these words."""
@@ -157,13 +167,6 @@ def restore_to(copy: Path, out: Path, on_bytes: Callable[[int, int], None] = not
     """As ``milliarde restore COPY --out OUT`` does."""
     settings = restore.settings_for_folder(copy, out)
     return restore.restore(copy, settings, with_settings=True, on_bytes=on_bytes)
-
-
-def snapshot_to(small: Crawl, folder: Path, on_bytes: Callable[[int, int], None] = nothing) -> None:
-    """As ``milliarde snapshot FOLDER --archive`` does."""
-    settings = settings_of.load(small.config)
-    with opened(settings) as node:
-        backup.snapshot(node.store, settings, folder, with_archive=True, on_bytes=on_bytes)
 
 
 def _without_manifest(copy: Path) -> None:
@@ -304,6 +307,27 @@ def test_ctrl_c_leaves_nothing_half(small: Crawl, whole: Path, tmp_path: Path) -
     with pytest.raises(KeyboardInterrupt):
         restore_to(whole, tmp_path / "back", interrupt)
     assert list(tmp_path.rglob("*")) == [there]
+
+
+def test_lists_come_along(web: MiniWeb, tmp_path: Path) -> None:
+    """The list of domains, which is part of what a crawl is, and that of excluded names are in the snapshot:
+    it needs nothing of the machine it was made on."""
+    domains, never = tmp_path / "my domains.csv", tmp_path / "never.txt"
+    domains.write_text("1,site-00001.test\n2,site-00002.test\n")
+    never.write_text("site-00002.test\n")
+    words = ("site-00001.test", "--pages", "1", "--exclude-list", never)
+    settings = ['crawl.scope="list"', f'crawl.domain_list="{domains}"']
+    crawl = Crawl(tmp_path / "out", web, *WORDS, *words, settings=settings)
+    crawl.run()
+    snapshot_to(crawl, tmp_path / "copy")
+    domains.unlink()
+    shutil.rmtree(crawl.out)
+    back = restore_to(tmp_path / "copy", tmp_path / "back").settings
+    assert back.crawl.domain_list == str(tmp_path / "back" / "domains.csv")
+    with opened(back) as node:
+        exclusions = in_force(node.store, back.data)
+        assert exclusions.covers("www.site-00002.test")
+        assert not exclusions.covers("site-00001.test")
 
 
 def test_a_page_without_its_bytes_is_told(whole: Path, tmp_path: Path) -> None:
