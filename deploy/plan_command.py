@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from deploy import figures, outlook, plan_words, prices
+from deploy import figures, outlook, plan_words, prices, rented
 from deploy.errors import ExitCode, InputError
 from deploy.figures import Figures
 from deploy.inventory import find
@@ -206,7 +207,7 @@ def _now(
     args: argparse.Namespace, wish: Wish, measured: Figures, instance: Instance, rates: Rates
 ) -> ExitCode:
     seen = outlook.outlook(
-        outlook.read(_status(args)), wish, measured, instance, rates.hourly, hours_so_far=args.elapsed
+        outlook.read(_status(args)), wish, measured, instance, rates.hourly, hours_so_far=_elapsed(args)
     )
     if args.json:
         told: dict[str, Any] = asdict(seen)
@@ -215,6 +216,15 @@ def _now(
         for label, text in outlook.lines(seen, wish, rates):
             _write(f"{label:<11} {text}")
     return ExitCode.OK
+
+
+def _elapsed(args: argparse.Namespace) -> float | None:
+    """Hours since the machines are paid for, where that was said or they were rented by us."""
+    if args.elapsed is None and args.now == STATUS:
+        found = rented.read(find(args.inventory, tuple(args.limit)).folder)
+        return found.hours(time.time()) if found else None
+    told: float | None = args.elapsed
+    return told
 
 
 def _status(args: argparse.Namespace) -> bytes:

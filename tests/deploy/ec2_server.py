@@ -1,8 +1,9 @@
 """The stand-in of EC2 as a program: ``python -m tests.deploy.ec2_server PORT FOLDER``, on loopback.
 
-It is moto's, which knows no quotas and ignores the market. So in front of it stands a shim that writes down
-each request (``FOLDER/requests``, a JSON object a line) and refuses what ``FOLDER/refuse`` says
-(``{"action": …, "after": n, "code": …, "message": …}``) as EC2 does.
+It is moto's, which knows no quotas, ignores the market, and can't delete versions of a launch template. So
+in front of it stands a shim that writes down each request (``FOLDER/requests``, a JSON object a line), refuses
+what ``FOLDER/refuse`` says (``{"action": …, "after": n, "code": …, "message": …}``) as EC2 does, and lets
+versions go with their template.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ _REFUSAL = (
     '<?xml version="1.0" encoding="UTF-8"?><Response><Errors><Error><Code>{code}</Code>'
     "<Message>{message}</Message></Error></Errors><RequestID>0</RequestID></Response>"
 )
+_VERSIONS_DELETED = (
+    "<DeleteLaunchTemplateVersionsResponse><successfullyDeletedLaunchTemplateVersionSet/>"
+    "<unsuccessfullyDeletedLaunchTemplateVersionSet/></DeleteLaunchTemplateVersionsResponse>"
+)
 
 
 class Shim:
@@ -39,6 +44,9 @@ class Shim:
         action = asked.get("Action", "")
         with (self._folder / "requests").open("a") as file:
             file.write(json.dumps(asked) + "\n")
+        if action == "DeleteLaunchTemplateVersions":
+            start("200 OK", [("Content-Type", "text/xml")])
+            return [_VERSIONS_DELETED.encode()]
         refuse = self._folder / "refuse"
         if refuse.exists():
             rule = json.loads(refuse.read_text())
