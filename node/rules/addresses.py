@@ -21,7 +21,9 @@ LOOK_MS = 50
 """From one turn to the next where only visits at once are limited."""
 MAX_CLASSES = 255
 
-FORGET = b"\0"
+UNCOUNTED = b"\0"
+"""The class without a limit."""
+FORGET = UNCOUNTED
 """The place of a domain that was visited at an address which doesn't count (``connect_to``)."""
 
 

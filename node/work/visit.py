@@ -13,6 +13,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 
 from node.rules import url as urls
+from node.rules.addresses import counts
 from node.rules.cookies import ChainJar
 from node.rules.domain import registrable
 from node.rules.entry import Entry, Lease
@@ -124,13 +125,13 @@ class _Visit(Endings):
     # -- before a request
 
     async def _has_neighbours(self, url: str) -> bool:
-        """Is the domain at an address that we have met? Then the frontier, which can't know, is told."""
+        """Do visits to the domain's address count? Then the frontier, which can't know, is told first."""
         neighbours = self.shared.neighbours
         if not neighbours.must_look_up(url):
             return False
         found = (await self.shared.client.look_up(url)).found
-        self.place = neighbours.place(url, found[0][0] if found else None)
-        return neighbours.has_met(self.lease.domain, self.place)
+        self.place = neighbours.place(url, found[0][0] if found else None, self.lease.domain)
+        return counts(self.place)
 
     async def _before_request(self, url: str) -> bool:
         """Keep the gap to the visit's last request, if there was one; then: may this one be sent?
@@ -220,7 +221,7 @@ class _Visit(Endings):
             accept=self._accepts,
             cookies=cookies,
         )
-        self.place = shared.neighbours.place(url, fetched.ip) or self.place
+        self.place = shared.neighbours.place(url, fetched.ip, self.lease.domain) or self.place
         gate = None if TABLE[fetched.outcome].back else challenge_in(fetched)
         if gate is not None:
             fetched.outcome, fetched.detail = Outcome.CHALLENGED, gate

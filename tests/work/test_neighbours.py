@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from node.rules.addresses import FORGET, counts
+from node.rules.addresses import FORGET, counts, words
 from node.settings import Settings, build
 from node.store import keys
 from node.store.address_record import unpack
@@ -46,7 +46,7 @@ def why_not() -> str | None:
 
 def test_two_fetchers_keep_the_limit_of_one_address(tmp_path: Path, redis_server: RedisServer) -> None:
     """By the web's own log: all fetchers together, many domains that nobody had visited. Only the first that
-    each fetcher meets is beside the count."""
+    each fetcher meets is beside the count, while it is the only one."""
     reason = why_not()
     if reason is not None:
         pytest.skip(reason)
@@ -80,36 +80,60 @@ def settings(**sections: dict[str, object]) -> Settings:
     return build({"paths": {"data": "/nowhere"}} | sections)
 
 
-def test_the_first_at_an_address_goes_ahead() -> None:
-    """The others are for the frontier to count, as soon as it knows where they are; one that comes again is
-    still the first."""
+def test_an_address_counts_once_two_domains_were_met_there() -> None:
+    """One domain can't exceed its limit; from the second on all visits are counted, the first one's, too."""
     known = Neighbours(settings())
-    place = known.place("https://a.test/", "192.0.2.7")
-    assert not known.has_met("a.test", place)
-    assert known.has_met("b.test", place)
-    assert not known.has_met("a.test", place)
-    assert not known.has_met("c.test", known.place("https://c.test/", "192.0.2.8"))
-    assert known.has_met("d.test", known.place("https://d.test/", "192.0.2.8"))
-    assert known.has_met("e.test", known.place("https://e.test/", "192.0.2.7"))
+
+    def counted(domain: str, ip: str) -> bool:
+        place = known.place(f"https://{domain}/", ip, domain)
+        assert words(place) == ip
+        return counts(place)
+
+    assert not counted("a.test", "192.0.2.7")
+    assert not counted("a.test", "192.0.2.7")
+    assert counted("b.test", "192.0.2.7")
+    assert counted("a.test", "192.0.2.7")
+    assert not counted("c.test", "192.0.2.8")
+
+
+@pytest.mark.parametrize(
+    ("crawl", "addresses"),
+    [({"delay_s": 0.0}, {"visits_at_once": 4}), ({"delay_s": 5.0}, {"visits_per_s": 0.1})],
+)
+def test_where_one_domain_may_exceed_the_limit_it_counts(
+    crawl: dict[str, object], addresses: dict[str, object]
+) -> None:
+    """Without a delay it may be visited several times at once; with a short one, too often."""
+    known = Neighbours(settings(crawl=crawl, addresses=addresses))
+    assert counts(known.place("https://a.test/", "192.0.2.7", "a.test"))
 
 
 def test_what_is_met_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """I4: the address met first is forgotten first."""
+    """I4: of the addresses met with one domain the oldest is forgotten first, so of those with several."""
     monkeypatch.setattr(neighbours, "MOST_MET", 3)
     known = Neighbours(settings())
+
+    def counted(domain: str, number: int) -> bool:
+        return counts(known.place(f"https://{domain}/", f"192.0.2.{number}", domain))
+
     for number in range(9):
-        assert not known.has_met("a.test", known.place("https://a.test/", f"192.0.2.{number}"))
-    assert not known.has_met("b.test", known.place("https://b.test/", "192.0.2.0"))
-    assert known.has_met("b.test", known.place("https://b.test/", "192.0.2.8"))
+        assert not counted("a.test", number)
+    assert not counted("b.test", 0)
+    assert counted("b.test", 8)
+    for number in range(10, 20):
+        counted("a.test", number)
+        assert counted("b.test", number)
+    assert counted("c.test", 19)
+    assert not counted("c.test", 8)
 
 
 def test_connect_to_is_exempt() -> None:
     """What goes to an address of the operator's choice is not counted, and needs no look-up; a rule that only
     changes the port leaves the address to DNS, which counts."""
     known = Neighbours(settings(dns={"connect_to": ["a.test:443:127.0.0.1:8443", "b.test:443::8443"]}))
-    assert known.place("https://a.test/x", "127.0.0.1") == FORGET
+    assert known.place("https://a.test/x", "127.0.0.1", "a.test") == FORGET
     assert not known.must_look_up("https://a.test/x")
-    assert counts(known.place("https://b.test/x", "192.0.2.7"))
+    assert words(known.place("https://b.test/x", "192.0.2.7", "b.test")) == "192.0.2.7"
     assert known.must_look_up("https://b.test/x")
 
 
@@ -117,7 +141,7 @@ def test_a_gateway_is_exempt() -> None:
     """Whose address a site has is nobody's business then; nor is it looked up."""
     gateway: dict[str, object] = {"mode": "proxy", "proxy": "http://192.0.2.1:3128"}
     known = Neighbours(settings(gateway=gateway))
-    assert known.place("https://a.test/", "192.0.2.7") == b""
+    assert known.place("https://a.test/", "192.0.2.7", "a.test") == b""
     assert not known.must_look_up("https://a.test/")
     assert settings(gateway=gateway).address_limits.classes == []
 

@@ -11,14 +11,14 @@ local LINGER_MS = 60000   -- how long Redis keeps what means nothing any more
 
 local addresses = {}   -- packed address -> its state
 
--- What follows the first `from` bytes of a domain's state: its place, and its turn (0 = it awaits none).
-local function place_in(packed, from)
-  local place, turn = string.sub(packed, from + 1), 0
-  if #place > 9 then
-    turn = struct.unpack('<d', place, #place - 7)
-    place = string.sub(place, 1, -9)
+-- Sets a domain's place, and its turn if it has one, from what follows the first `from` bytes of its state.
+local function place_in(domain, packed, from)
+  if #packed - from > 9 then
+    domain.turn = struct.unpack('<d', packed, #packed - 7)
+    domain.place = string.sub(packed, from + 1, -9)
+  else
+    domain.place = string.sub(packed, from + 1)
   end
-  return place, turn
 end
 
 -- The state of the address at a place, read once; nil where nothing is counted.
@@ -41,11 +41,21 @@ local function address_at(place)
   return address
 end
 
--- Visits under way follow each domain's `f` and place, whatever changed those.
-local function follow(domain)
-  if domain.f == domain.was_f and domain.place == domain.was_place then return end
-  local old, new = address_at(domain.was_place), address_at(domain.place)
-  if old then old.out = old.out - domain.was_f end
+-- Visits under way follow each domain's `f` and place, whatever changed those. Its state as it was tells by
+-- how much: `f` stood at byte `f_at`, its place behind the first `from`.
+local function follow(domain, f_at, from)
+  local new = address_at(domain.place)
+  if not (new or domain.has_moved) then return end
+  local old, was_f = new, 0
+  if domain.packed then
+    was_f = struct.unpack('<i2', domain.packed, f_at)
+    if domain.has_moved then
+      local was = {}
+      place_in(was, domain.packed, from)
+      old = address_at(was.place)
+    end
+  end
+  if old then old.out = old.out - was_f end
   if new then new.out = new.out + domain.f end
 end
 

@@ -81,7 +81,7 @@ end
 --   slowed down, at slowed_at (s), when leases up to mark were out · slowdowns how often in its life
 --   ttfb, usual time to first byte of late and in general (256ths of a ms), of so many answers
 -- Then its place (_address.lua), if known; and while it waits for its address, its turn there (ms).
-local HEAD, HEAD_BYTES = '<di4i4i4i4i4i2i2BB', 34
+local HEAD, HEAD_BYTES, F_AT = '<di4i4i4i4i4i2i2BB', 34, 29
 local TAIL, WHOLE_BYTES = '<i2i2i4i4i4di4i4BBI2', 70
 local NEW = struct.pack(HEAD, 0, 0, 0, 0, 0, -1, 0, 4000, 0, LEVELS)
   .. struct.pack(TAIL, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -100,25 +100,31 @@ end
 
 -- I2: a domain is in `ready`, at its due time or its address's turn, iff it has queued URLs and free width.
 local function ready_at(domain)
-  return domain.q > 0 and domain.f < width_of(domain) and math.max(domain.due, domain.turn)
+  if domain.q <= 0 or domain.f >= width_of(domain) then return false end
+  local turn = domain.turn
+  return turn and turn > domain.due and turn or domain.due
 end
 
 -- Does it wait for its address? (Counted; it may be that its turn has come.)
 local function awaits_turn(domain)
-  return domain.turn > 0 and domain.q > 0
+  return domain.turn ~= nil and domain.turn > 0 and domain.q > 0
 end
 
 local function keep(domain)
-  if domain.packed then
-    domain.place, domain.turn = place_in(domain.packed, WHOLE_BYTES)
-    domain.was_ready_at, domain.awaited_turn = ready_at(domain), awaits_turn(domain)
-    domain.was_place, domain.was_f = domain.place, domain.f
+  local packed = domain.packed
+  if packed then
+    if #packed > WHOLE_BYTES then
+      place_in(domain, packed, WHOLE_BYTES)
+      if domain.turn then domain.awaited_turn = awaits_turn(domain) end
+    end
+    domain.was_ready_at = ready_at(domain)
   end
   domains[domain.name] = domain
   return domain
 end
 
--- A domain's state, read once; change its fields and `commit` writes it.
+-- A domain's state, read once; change its fields and `commit` writes it. (16 fields: a table that has to grow
+-- for one more costs more than reading them. So `turn` is nil where there was none.)
 local function open(name, lane)
   local domain = domains[name]
   if domain then return domain end
@@ -127,12 +133,11 @@ local function open(name, lane)
   local due, q, l, a, g, m, f, w, gone, b = struct.unpack(HEAD, state)
   domain = { name = name, lane = lane, packed = packed, due = due, q = q, l = l, a = a, g = g, m = m, f = f,
     w = w, gone = gone, b = b, tail = string.sub(state, HEAD_BYTES + 1, WHOLE_BYTES), was_ready_at = false,
-    place = '', turn = 0, was_place = '', was_f = 0, awaited_turn = false }
+    place = '' }
   return keep(domain)
 end
 
--- The same with the fields of its tail, for a verb that opens all its domains so. (A table that has to grow
--- for them costs more than reading them.)
+-- The same with the fields of its tail, for a verb that opens all its domains so.
 local function open_whole(name, lane)
   local domain = domains[name]
   if domain then return domain end
@@ -144,7 +149,7 @@ local function open_whole(name, lane)
   domain = { name = name, lane = lane, packed = packed, due = due, q = q, l = l, a = a, g = g, m = m, f = f,
     w = w, gone = gone, b = b, was_ready_at = false, x = x, t = t, failed = failed, run = run,
     slowed_at = slowed_at, mark = mark, ttfb = ttfb, usual = usual, grade = grade, answers = answers,
-    slowdowns = slowdowns, place = '', turn = 0, was_place = '', was_f = 0, awaited_turn = false }
+    slowdowns = slowdowns, place = '' }
   return keep(domain)
 end
 
@@ -199,7 +204,7 @@ local function pack(domain)
     domain.slowed_at, domain.mark, domain.ttfb, domain.usual, domain.grade, domain.answers, domain.slowdowns)
   local packed = struct.pack(HEAD, domain.due, domain.q, domain.l, domain.a, domain.g, domain.m, domain.f,
     domain.w, domain.gone, domain.b) .. tail .. domain.place
-  return domain.turn > 0 and packed .. struct.pack('<d', domain.turn) or packed
+  return domain.turn and domain.turn > 0 and packed .. struct.pack('<d', domain.turn) or packed
 end
 
 -- Writes everything, leases that end first, counters last, and forgets it.
@@ -216,9 +221,11 @@ local function commit()
       states[#states + 1] = 'd:' .. name
       states[#states + 1] = packed
     end
-    follow(domain)
-    local awaits = awaits_turn(domain)
-    if awaits ~= domain.awaited_turn then count('awaiting_address', awaits and 1 or -1) end
+    if domain.place ~= '' or domain.has_moved then follow(domain, F_AT, WHOLE_BYTES) end
+    if domain.turn then
+      local awaits, awaited = awaits_turn(domain), domain.awaited_turn or false
+      if awaits ~= awaited then count('awaiting_address', awaits and 1 or -1) end
+    end
     local at = ready_at(domain)
     if at ~= domain.was_ready_at then
       if at then

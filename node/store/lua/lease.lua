@@ -108,7 +108,7 @@ local function take(domain)
   local wanted = math.min(width_of(domain) - domain.f, domain.q, room)
   local may, address = wanted, address_at(domain.place)
   local limit = address and (limits[string.byte(domain.place)] or limits[1])
-  if limit then may = allowance(address, limit, wanted, now, domain.turn > 0) end
+  if limit then may = allowance(address, limit, wanted, now, (domain.turn or 0) > 0) end
   local free, level = may, domain.b
   while free > 0 and level < LEVELS do
     local list = LIST[level] .. domain.name
@@ -125,7 +125,7 @@ local function take(domain)
     level = level + 1
   end
   if limit and may > free then visited(address, limit, may - free, now) end
-  domain.turn = 0
+  if domain.turn then domain.turn = 0 end
   if may < wanted then
     domain.turn = next_turn(address, limit, now)
     count('address_waits', 1)

@@ -91,7 +91,7 @@ for i = 1, #results do
     count('leased', -1)
     domain.f = domain.f - 1
     if #place == 1 then place = '' elseif place == '' then place = domain.place end
-    if place ~= domain.place then domain.place, domain.turn = place, 0 end
+    if place ~= domain.place then domain.place, domain.turn, domain.has_moved = place, 0, true end
     local visit = { signal = signal, sent = sent, pause = pause, crawl_delay = asked, ttfb = ttfb }
     pace(domain, visit, tonumber(hops), tonumber(serial), now, limits)
 
