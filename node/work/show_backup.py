@@ -41,9 +41,7 @@ def restored(found: Restored, *, as_crawl: bool) -> None:
     sys.stdout.write(f"{data}: {_what(found.manifest)}\n")
     say = sys.stderr.write
     if found.without_bytes:
-        say(
-            f"{found.without_bytes:,} pages to be parsed are in no file of the snapshot, and visited again\n"
-        )
+        say(f"{found.without_bytes:,} pages to be parsed are in no file of the snapshot, and visited again\n")
     if found.list_kept:
         say("the list of excluded names that was here already stays in force, not that of the snapshot\n")
     if not found.manifest.with_archive:
