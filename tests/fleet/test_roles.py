@@ -250,6 +250,44 @@ def test_a_node_is_restarted_by_its_script(story: Story) -> None:
     assert not set(after.values()) & set(before.values())
 
 
+def test_what_systemd_knows_of_deaths_is_told(story: Story) -> None:
+    """A process that was killed is started again and counted by status; one that ends for good is named."""
+    box = story.box
+    box.ssh("systemctl kill --signal=KILL milliarde-parser@1")
+    box.until("systemctl is-active milliarde-parser@1")
+    told = json.loads(
+        box.until("milliarde status --json | tee /tmp/told | grep -q parser.1 && cat /tmp/told")
+    )
+    assert told["deaths"]["parser.1"]["count"] == 1
+    assert not told["deaths"]["parser.1"]["crash_loop"]
+    box.ssh("cp /etc/milliarde/node.toml /tmp")
+    box.ssh("sed -i '/^host = /s/=.*/= \"192.0.2.9\"/' /etc/milliarde/node.toml")
+    box.ssh("systemctl restart milliarde-watch || true")
+    words = "watch dies as soon as it has started"
+    box.until(f"milliarde status | grep '{words}'", within_s=120)
+    box.ssh("cp /tmp/node.toml /etc/milliarde && systemctl restart milliarde-watch")
+    box.until("milliarde status --json | grep -q '\"watch\": {' && ! milliarde status | grep -q 'watch dies'")
+
+
+def test_a_node_is_copied_and_put_back(story: Story) -> None:
+    """A snapshot of a node at work, as docs/operate.md has it; restored, it goes on as what it was."""
+    box = story.box
+    box.ssh("install -d -o milliarde -g milliarde /backup")
+    said = box.ssh("milliarde snapshot /backup/node --archive").stdout
+    assert "/backup/node: crawl" in said
+    refused = box.ssh("milliarde restore /backup/node", check=False)
+    assert (refused.returncode, "a Redis answers" in refused.stderr) == (8, True)
+    box.ssh("systemctl stop milliarde.target milliarde-redis.service")
+    box.ssh("cd /srv/milliarde && mkdir -p first-start taken warc log")
+    box.ssh("cd /srv/milliarde && mv redis/appendonlydir taken warc log first-start/")
+    box.ssh("milliarde restore /backup/node", deadline_s=300)
+    box.ssh("systemctl start milliarde-redis.service milliarde.target", deadline_s=300)
+    box.until("milliarde status --json >/dev/null")
+    assert set(workers(box)) == {"fetcher@1", "parser@1"}
+    assert "sound" in box.until("milliarde check")
+    box.ssh("rm -r /srv/milliarde/first-start /backup")
+
+
 def test_a_shard_stays_what_it_is(story: Story) -> None:
     """Another list, or another number of nodes, is refused in words; so is a node whose data are gone."""
     other = story.inventory.with_name("other.txt")
