@@ -74,6 +74,8 @@ class _Files:
     manifest: str
     manifest_name: str
     parts: tuple[tuple[str, Path], ...]
+    last: int
+    """Inode of the last of them: before Redis 7 another file takes the place of the only one."""
 
 
 def take(store: Store, held: ExitStack, look: Callable[[], T]) -> tuple[Moment, T]:
@@ -125,16 +127,14 @@ def _files(told: dict[str, str]) -> _Files:
     """Raises ``OSError``."""
     folder, name, inner = Path(told["dir"]), told["appendfilename"], told["appenddirname"]
     if not inner:
-        return _Files("", "", ((name, folder / name),))
+        return _Files("", "", ((name, folder / name),), (folder / name).stat().st_ino)
     text = (folder / inner / f"{name}.manifest").read_text(encoding="utf-8")
     # "file NAME seq N type b": b = base, i = what came after it, h = to be removed
     lines = [line for line in text.splitlines() if not re.search(r" type h\b", line)]
     names = [line.split(" ")[1] for line in lines if line.startswith("file ")]
-    return _Files(
-        "".join(f"{line}\n" for line in lines),
-        f"{inner}/{name}.manifest",
-        tuple((f"{inner}/{each}", folder / inner / each) for each in names),
-    )
+    parts = tuple((f"{inner}/{each}", folder / inner / each) for each in names)
+    text = "".join(f"{line}\n" for line in lines)
+    return _Files(text, f"{inner}/{name}.manifest", parts, parts[-1][1].stat().st_ino)
 
 
 def _is_other(told: dict[str, str], files: _Files) -> bool:
