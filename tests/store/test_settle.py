@@ -21,6 +21,9 @@ from node.store.frontier import Kind, Settlement
 from tests.store.conftest import MakeWorld
 from tests.store.frontier_world import START_MS, World, domains_in_one_lane
 
+PAGE = "f.warc.gz 0 1 1 https://page.test/"
+"""What points to a page; of which, doesn't matter here."""
+
 
 def leased(world: World, url: str = "https://x.test/a") -> Lease:
     world.offer("x.test", url)
@@ -48,7 +51,7 @@ def test_a_page_goes_to_the_spool_and_the_domain_is_due_a_delay_later(world: Wor
 def test_a_settle_that_is_repeated_is_refused(world: World) -> None:
     """Alone, or twice in one call: a page is spooled once."""
     lease = leased(world)
-    result = Settlement(lease, Kind.PAGE, "page", Signal.SUCCESS, True, pointer="p")
+    result = Settlement(lease, Kind.PAGE, "page", Signal.SUCCESS, True, pointer=PAGE)
     assert world.store.call(world.frontier.settle(world.now_ms, [result, result], {}, 0.0)) == "10"
     assert world.settle(lease) == "0"
     assert (len(spool(world)), world.ledger("stale"), world.ledger("leased")) == (1, 2, 0)
@@ -238,13 +241,13 @@ def test_a_settle_succeeds_whole_at_maxmemory(world: World) -> None:
     try:
         world.now_ms += 1
         results = [
-            Settlement(lease, Kind.PAGE, "page", Signal.SUCCESS, True, pointer="p"),
+            Settlement(lease, Kind.PAGE, "page", Signal.SUCCESS, True, pointer=PAGE),
             Settlement(other, Kind.RETRY, "timeout", Signal.NONE, True, wait_ms=5),
         ]
         assert world.store.call(world.frontier.settle(world.now_ms, results, {"f": 1}, 0.0)) == "1r"
     finally:
         world.store.redis.execute_command("CONFIG", "SET", "maxmemory", "0")
-    assert spool(world) == [b"p"]
+    assert spool(world) == [PAGE.encode()]
     assert world.store.redis.execute_command("HGET", keys.ARCHIVE, "f") == b"1"
     assert int(world.store.redis.execute_command("GET", keys.CLOCK)) == world.now_ms
     assert check(world.store, every_url=True).sound
@@ -268,7 +271,7 @@ def _two(world: World) -> tuple[Lease, Lease]:
 def test_a_corrupt_result_changes_nothing(world: World, wrong: dict[str, Any]) -> None:
     """Nor do the good ones beside it: no lease ends without a place for its URL."""
     one, two = _two_domains(world)
-    good = Settlement(one, Kind.PAGE, "page", Signal.SUCCESS, True, pointer="p")
+    good = Settlement(one, Kind.PAGE, "page", Signal.SUCCESS, True, pointer=PAGE)
     values: dict[str, Any] = {"kind": Kind.DONE, "outcome": "x", "signal": Signal.NONE, "sent": True} | wrong
     before = world.dump()
     with pytest.raises(redis.ResponseError):
@@ -290,7 +293,7 @@ def test_a_damaged_key_stops_a_settle_before_it_changes_anything(world: World, k
     world.store.redis.execute_command("SET", key, "damaged")
     before = world.dump()
     results = [
-        Settlement(one, Kind.PAGE, "page", Signal.SUCCESS, True, pointer="p"),
+        Settlement(one, Kind.PAGE, "page", Signal.SUCCESS, True, pointer=PAGE),
         Settlement(two, kind, "x", Signal.NONE, False),
     ]
     with pytest.raises(redis.ResponseError):
@@ -304,7 +307,7 @@ def test_a_large_batch(world: World) -> None:
     world.store.call(world.frontier.offer(world.now_ms, groups))
     world.store.redis.execute_command("HSET", keys.CONTROL, "spool_max", 100_000)
     leases = world.lease(3_000).leases
-    results = [Settlement(lease, Kind.PAGE, "page", Signal.SUCCESS, True, pointer="p") for lease in leases]
+    results = [Settlement(lease, Kind.PAGE, "page", Signal.SUCCESS, True, pointer=PAGE) for lease in leases]
     assert world.store.call(world.frontier.settle(world.now_ms, results, {}, 0.0)) == "1" * 3_000
     assert world.store.redis.execute_command("XLEN", keys.SPOOL) == 3_000
 
