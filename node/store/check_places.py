@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+from node.errors import DiskError
 from node.rules.domain import registrable
 from node.rules.shard import LANES, lane_of
 from node.rules.url import host
@@ -134,7 +135,7 @@ def _member(name: str, lane: int, member: bytes, told: Told, mender: Mender | No
 
 
 def pages(store: Store, folder: Path | None, told: Told, mender: Mender | None) -> dict[str, list[str]]:
-    """Domain -> URLs on the spool; and are their records in the archive's ``folder``?"""
+    """Domain -> URLs on the spool; are their records in the archive's ``folder``? Raises ``DiskError``."""
     urls: dict[str, list[str]] = defaultdict(list)
     sizes: dict[str, int] = {}
     after = b"-"
@@ -179,6 +180,8 @@ def _is_there(folder: Path, pointer: Pointer, sizes: dict[str, int]) -> bool:
                 break
             except FileNotFoundError:
                 continue
+            except OSError as error:
+                raise DiskError(f"{folder}: {error.strerror}; it can't be looked at") from error
     return sizes.get(at.file, 0) >= end
 
 

@@ -168,7 +168,7 @@ class _Settler:
             line = self._logged.get((tail.file, record.position.offset))
             lease = self._leases.get(record.url)
             each = _stored(record, line, lease)
-            if each is None or datetime.fromisoformat(record.date).timestamp() < self._created_s:
+            if each is None or _unix_s(record) < self._created_s:
                 continue
             stored.append(each)
             if line is None:
@@ -222,10 +222,18 @@ def _stored(record: Found, line: Logged | None, lease: Lease | None) -> Stored |
     return None
 
 
+def _unix_s(record: Found) -> float:
+    """When it was fetched; 0 where it doesn't say, as none of ours."""
+    try:
+        return datetime.fromisoformat(record.date).timestamp()
+    except ValueError:
+        return 0.0
+
+
 def _log_entry(record: Found, stored: Stored, lease: Lease | None) -> LogEntry:
     """The line that a record lacks."""
     return LogEntry(
-        t=datetime.fromisoformat(record.date).timestamp(),
+        t=_unix_s(record),
         url=record.url,
         outcome=stored.outcome,
         status=record.status,
