@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from textwrap import fill
 
 import matplotlib as mpl
 
@@ -15,6 +16,7 @@ from tests.chaos.run import Run
 
 PICTURE = Path(__file__).resolve().parents[2] / "docs" / "images" / "chaos.svg"
 _ROLES = ("fetcher", "parser", "watch", "redis")
+_LABEL_WIDTH = 38
 _RATE_POINTS = 120
 """Stretches that the run is cut into for its rate."""
 
@@ -59,7 +61,8 @@ def draw(run: Run, path: Path) -> None:
             if each.fault.kind is kind
         ]
         axes[3].broken_barh(spans, (place - 0.35, 0.7), facecolors="C3")
-    axes[3].set_yticks(range(len(kinds)), [kind.value for kind in reversed(kinds)], fontsize=7)
+    labels = [fill(kind.value, _LABEL_WIDTH) for kind in reversed(kinds)]
+    axes[3].set_yticks(range(len(kinds)), labels, fontsize=6)
     axes[3].set_xlabel("seconds")
     for axis in axes:
         axis.grid(alpha=0.3)

@@ -61,8 +61,9 @@ TABLE: dict[Kind, Sort] = {
     Kind.MEMORY: Sort(5, 0.5, 3, within=(0.45, 0.6)),
     Kind.DISK_LOW: Sort(3, 1, 3),
     Kind.DISK_FULL: Sort(4, 0.5, 2),
-    Kind.DNS_SILENT: Sort(4, 1, 4),
-    Kind.DNS_BROKEN: Sort(4, 1, 4),
+    # an origin whose robots.txt could not be had waits a minute: it is to be over with the rest
+    Kind.DNS_SILENT: Sort(4, 1, 4, within=(0.0, 0.5)),
+    Kind.DNS_BROKEN: Sort(4, 1, 4, within=(0.0, 0.5)),
     Kind.REDIS_KILL: Sort(2, quiet=True),
     Kind.REDIS_LOADING: Sort(2, quiet=True),
     Kind.REDIS_ROLLED_BACK: Sort(2, quiet=True),
@@ -105,7 +106,7 @@ LEAST_FAULTS = 60
 
 def short(seed: int) -> Plan:
     """The run that the tests make: two minutes, with the crawl's beginning and its end."""
-    return Plan(seed, seconds=52, faults=66)
+    return Plan(seed, seconds=52, faults=72)
 
 
 def schedule(plan: Plan) -> list[Fault]:
