@@ -84,19 +84,21 @@ class Cloud:
         run("ip", "-netns", self._namespace, "route", "add", "local", NETWORK, "dev", "lo")
         images = self.folder / "images.json"
         images.write_text(json.dumps([_image(IMAGE, "debian-13-amd64-20261101-1")]))
-        server = subprocess.Popen(
-            inside(self._namespace, sys.executable, "-m", "tests.deploy.ec2_server", str(PORT), self.folder),
-            cwd=REPO,
-            env=os.environ
-            | {
-                "MOTO_EC2_ENABLE_INSTANCE_TYPE_VALIDATION": "1",
-                "MOTO_ENABLE_AMI_VALIDATION": "1",
-                "MOTO_ENABLE_KEYPAIR_VALIDATION": "1",
-                "MOTO_AMIS_PATH": str(images),
-            },
-            stdout=subprocess.DEVNULL,
-            stderr=(self.folder / "server.log").open("wb"),
-        )
+        settings = {
+            "MOTO_EC2_ENABLE_INSTANCE_TYPE_VALIDATION": "1",
+            "MOTO_ENABLE_AMI_VALIDATION": "1",
+            "MOTO_ENABLE_KEYPAIR_VALIDATION": "1",
+            "MOTO_AMIS_PATH": str(images),
+        }
+        program = (sys.executable, "-m", "tests.deploy.ec2_server", str(PORT), self.folder)
+        with (self.folder / "server.log").open("wb") as log:
+            server = subprocess.Popen(
+                inside(self._namespace, *program),
+                cwd=REPO,
+                env=os.environ | settings,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+            )
         self._stack.callback(_end, server)
         until(lambda: "Running on" in (self.folder / "server.log").read_text(), "the stand-in answers")
         return self
@@ -233,9 +235,10 @@ class Cloud:
         alone = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
         script = (*alone, "sh", "-c", _SSHD, "sshd", str(base.base()), str(self.folder))
         log = self.folder / "sshd.log"
-        self._sshd = subprocess.Popen(
-            inside(self._namespace, *script), stderr=log.open("wb"), stdin=subprocess.DEVNULL
-        )
+        with log.open("wb") as file:
+            self._sshd = subprocess.Popen(
+                inside(self._namespace, *script), stderr=file, stdin=subprocess.DEVNULL
+            )
         until(lambda: "Server listening on 0.0.0.0" in log.read_text(), "sshd listens")
 
     def silence(self) -> None:

@@ -1,9 +1,9 @@
 """The stand-in of EC2 as a program: ``python -m tests.deploy.ec2_server PORT FOLDER``, on loopback.
 
 It is moto's, which knows no quotas, ignores the market, and can't delete versions of a launch template. So
-in front of it stands a shim that writes down each request (``FOLDER/requests``, a JSON object a line), refuses
-what ``FOLDER/refuse`` says (``{"action": …, "after": n, "code": …, "message": …}``) as EC2 does, and lets
-versions go with their template.
+in front of it stands a shim that writes down each request (``FOLDER/requests``, a JSON object a line),
+refuses what ``FOLDER/refuse`` says (``{"action": …, "after": n, "code": …, "message": …}``) as EC2 does, and
+lets versions go with their template.
 """
 
 from __future__ import annotations
