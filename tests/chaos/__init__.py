@@ -6,7 +6,7 @@
 - ``strikes``   how each kind strikes a crawl, and how it is undone
 - ``run``       one run: strike by the schedule, look on, start again what was killed
 - ``proof``     what must hold at the end, by the web's log and by what the crawl left
-- ``picture``   a run as a picture
+- ``picture``   a run as a picture; ``__main__`` makes one run by hand
 
 ``tests/whole/test_chaos.py`` does it in two minutes, ``scripts/soak chaos`` for hours.
 """
