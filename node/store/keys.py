@@ -75,7 +75,7 @@ LATER_MAX = 20_000
 """Most URLs of one lane that wait for a time of their own."""
 DEAD_MAX = 100_000
 """Most dead letters kept; the oldest go first."""
-SCHEMA = "3"
+SCHEMA = "4"
 """Version of this layout; a Redis with another one is refused."""
 
 

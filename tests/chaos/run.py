@@ -102,6 +102,8 @@ def prepared(plan: Plan, folder: Path, tls_dir: Path) -> Iterator[Run]:
                 "archive.rotate_bytes=500000",
                 f"archive.disk_reserve_bytes={RESERVE_MB}000000",
                 f"redis.maxmemory_mb={MAXMEMORY_MB}",
+                # few addresses for many sites: their limit is another test's
+                *("addresses.visits_per_s=0", "addresses.visits_at_once=0"),
                 f'dns.servers=["{place.name_server}"]',
                 *("dns.ttl_floor_s=1", "dns.ttl_ceiling_s=1", "dns.negative_ttl_s=1", "dns.timeout_s=1"),
             ],

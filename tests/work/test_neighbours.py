@@ -15,6 +15,7 @@ from node.store import keys
 from node.store.address_record import unpack
 from node.work import neighbours
 from node.work.neighbours import Neighbours
+from tests.conftest import missing
 from tests.fleet.shell import Failed, missing_programs, run
 from tests.redis_server import RedisServer
 from tests.work import one_address
@@ -49,7 +50,7 @@ def test_two_fetchers_keep_the_limit_of_one_address(tmp_path: Path, redis_server
     each fetcher meets is beside the count, while it is the only one."""
     reason = why_not()
     if reason is not None:
-        pytest.skip(reason)
+        missing(reason)
     with redis_server.client() as client:
         client.flushall()
     child: list[str | Path] = [sys.executable, "-m", "tests.work.one_address"]

@@ -165,7 +165,7 @@ def test_a_page_that_hangs_parsers_is_given_up_alone(make_node: MakeNode) -> Non
     assert letter.why.startswith("parser 2 of 2 took more than 1 s of CPU time (html.py, ")
     assert node.linked() == {f"https://linked.test/{n}" for n in range(60)}
     assert node.ledger("done") == node.ledger("admitted") - node.ledger("queued") == 61
-    assert node.tally("pages_charged") == 2
+    until(lambda: node.tally("pages_charged") == 2, "the second parser tells of it, too")
     assert "took more than 1 s of CPU time" in node.said()
     assert not node.store.redis.execute_command("EXISTS", keys.SUSPECTS)
 
@@ -255,8 +255,10 @@ def test_dead_letters_are_listed_and_requeued(
     node = make_node()
     node.put(innocent(3) | {HANG: b'<a href="https://linked.test/9">'})
     files = list(node.settings.warc_folder.glob("*.warc.gz"))
+    whole = {}
     for path in files:
-        path.rename(tmp_path / path.name)  # what can't be read is given up at once
+        whole[path] = path.read_bytes()
+        path.write_bytes(b"?" * len(whole[path]))  # what can't be read is given up at once
     node.start(1)
     node.until_done()
     config = ["--config", str(node.config)]
@@ -268,10 +270,13 @@ def test_dead_letters_are_listed_and_requeued(
     assert "https://good.test/2" in listed
     assert HANG not in listed
     before = node.ledger("done")
+    for path in files:
+        path.rename(tmp_path / path.name)
     assert cli.main(["dead", "requeue", *config]) == 0
     assert "4 stay, since their WARC files are no longer here" in capsys.readouterr().err
     for path in files:
         (tmp_path / path.name).rename(path)
+        path.write_bytes(whole[path])
     assert cli.main(["dead", "requeue", "poison.test", *config]) == 0
     node.until_done()
     assert node.linked() == {"https://linked.test/9"}
