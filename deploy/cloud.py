@@ -31,7 +31,7 @@ from deploy.text import human_seconds, names, one_line
 _OF_NODES = ("First contact", "Look before anything is removed")
 """Plays of the machines themselves; in all others it is EC2 that is asked."""
 _UNREACHED = ("It answers ssh", "Wait until it lets the operator in")
-_REFUSED_AT = ("Everything was collected", "The inventory knows them all")
+_REFUSED_AT = ("Every machine was asked", "The inventory knows them all")
 _OF_OURS = frozenset(code.value for code in ExitCode if code >= ExitCode.BAD_SETTINGS)
 _REFUSED = re.compile(
     r"An error occurred \((?P<code>[\w.]+)\) when calling the (?P<call>\w+) operation(?: \([^)]*\))?: "
