@@ -54,7 +54,7 @@ def test_a_murmur_is_heard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 def test_what_a_restart_would_not_mend_is_not_restarted(name: str) -> None:
     """The same ends are final as under ``milliarde crawl``, but for a full disk, which empties again."""
     (told,) = _keys(name)["RestartPreventExitStatus"]
-    assert {int(code) for code in told.split()} == local.FATAL - {ExitCode.NOT_WRITABLE}
+    assert {int(code) for code in told.split()} == child.FATAL - {ExitCode.NOT_WRITABLE}
 
 
 @pytest.mark.parametrize("name", SERVICES)
