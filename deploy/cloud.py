@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from deploy import nodes, progress, rented
+from deploy import progress, rented
 from deploy.ask import confirm
 from deploy.errors import (
     CloudError,
@@ -91,9 +91,14 @@ def destroy(fleet: Fleet, *, without_collect: bool, yes: bool) -> ExitCode:
         )
     asked = [host for host in run.hosts.values() if host.state is not State.OK and host.play in _OF_NODES]
     if asked:
-        nodes.trouble(run)
+        for host in asked:
+            sys.stderr.write(f"{host.name} {host.state}: {host.why}\n")
         left = [host.name for host in asked if host.state is State.FAILED]
-        what = f"{names(left, len(run.hosts))} would lose files" if left else "not every node can be asked"
+        what = (
+            f"{names(left, len(found.living) if found else 0)} would lose files"
+            if left
+            else "not every node can be asked"
+        )
         raise RefusedError(
             f"{what}: 'milliarde-fleet collect DIR --final' brings them; --without-collect says that nobody "
             "wants what is not collected"
