@@ -9,7 +9,7 @@ import pytest
 
 from node.errors import ExitCode
 from node.store.connection import GRACE_MS
-from node.work import fetcher, local
+from node.work import child, fetcher, local
 from tests.conftest import missing
 from tests.deploy import units
 
