@@ -18,6 +18,7 @@ import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -128,11 +129,18 @@ def notify(state: str) -> None:
         return
     if address.startswith("@"):
         address = "\0" + address[1:]
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out, contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):
+        out = _speaker()
         # nobody may hang for want of a listener; but that we are ready is said only once
         out.settimeout(0 if state == "WATCHDOG=1" else 5)
         out.connect(address)
         out.send(state.encode())
+
+
+@cache
+def _speaker() -> socket.socket:
+    """Opened once: a process that may open no more files must not be taken for one that hangs."""
+    return socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 
 
 class SignsOfLife:

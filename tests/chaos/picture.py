@@ -6,11 +6,6 @@ from itertools import pairwise
 from pathlib import Path
 from textwrap import fill
 
-import matplotlib as mpl
-
-mpl.use("svg")
-import matplotlib.pyplot as plt
-
 from tests.chaos.plan import TABLE
 from tests.chaos.run import Run
 
@@ -22,7 +17,14 @@ _RATE_POINTS = 120
 
 
 def draw(run: Run, path: Path) -> None:
-    """One column of four pictures with a common time axis."""
+    """One column of four pictures with a common time axis. Raises ``RuntimeError`` without matplotlib."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise RuntimeError("a picture wants matplotlib: install the extra 'plots'") from None
+    mpl.use("svg")
+    import matplotlib.pyplot as plt
+
     mpl.rcParams.update({"svg.hashsalt": "chaos", "svg.fonttype": "none", "font.size": 9})
     heights = {"height_ratios": [2, 2, 2, 3]}
     figure, axes = plt.subplots(

@@ -11,6 +11,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from tests.chaos import picture, place, proof
@@ -51,6 +52,8 @@ def run(args: argparse.Namespace, work: Path, say: Callable[[str], None]) -> Ver
     reason = place.why_not()
     if reason is not None:
         raise RuntimeError(f"chaos can't be had here: {reason}")
+    if args.plot is not None and find_spec("matplotlib") is None:
+        raise RuntimeError("--plot wants matplotlib: install the extra 'plots'")
     give_up = time.monotonic() + 3_600 * args.hours
     seed = args.seed if args.seed is not None else secrets.randbelow(1_000_000)
     verdicts: list[Verdict] = []
