@@ -78,6 +78,17 @@ class RedisServer:
                         raise RuntimeError(f"{self.binary} did not start:\n{self.log.read_text()}") from error
                     time.sleep(0.005)
 
+    def fail_to_save(self) -> None:
+        """Have it refuse writes (MISCONF), as on a full disk: a snapshot can't be put in its place. It must
+        have been started with ``save`` on."""
+        (self.folder / "dump.rdb").mkdir()
+        with self.client() as client:
+            client.bgsave()
+            deadline = time.monotonic() + 2 * START_TIMEOUT_S
+            while client.info("persistence")["rdb_last_bgsave_status"] == "ok":
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+
     def kill(self) -> None:
         """SIGKILL, as a crash would; the folder stays."""
         if self._process is not None:

@@ -137,6 +137,9 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--json", action="store_true")
     command = add("index", "make DIR/index.cdxj anew from DIR/log and DIR/warc", commands.index, node=False)
     command.add_argument("folder", type=Path, metavar="DIR")
+    command.add_argument(
+        "--only-here", action="store_true", help="leave out records of files that are not in DIR/warc"
+    )
     command = add("explain", "why a URL is or isn't crawled, as far as the rules know", commands.explain)
     command.add_argument("url", nargs="?", metavar="URL")
     command.add_argument("--base", metavar="URL", help="what it is relative to")

@@ -228,7 +228,12 @@ def index(args: argparse.Namespace) -> int:
     if not (args.folder / "log").is_dir():
         raise InputError(f"there is no {args.folder / 'log'}: give the folder of a crawl")
     show_files.indexed(
-        index.build(args.folder / "log", args.folder / "index.cdxj", warc_folder=args.folder / "warc")
+        index.build(
+            args.folder / "log",
+            args.folder / "index.cdxj",
+            warc_folder=args.folder / "warc",
+            only_here=args.only_here,
+        )
     )
     return ExitCode.OK
 

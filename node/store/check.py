@@ -21,8 +21,7 @@ from redis.exceptions import ResponseError
 
 from node.rules.addresses import counts
 from node.rules.pace import Limits
-from node.rules.shard import LANES, digest, lane_of
-from node.store import keys
+from node.rules.shard import digest, lane_of
 from node.store.check_addresses import miscounted
 from node.store.check_places import Latest, Mender, latest, members, pages, scan
 from node.store.connection import Store
@@ -108,16 +107,12 @@ def check(
 
 
 def _totals(store: Store) -> _Totals:
-    commands: list[tuple[Any, ...]] = [("MULTI",), ("HGETALL", keys.LEDGER), ("XLEN", keys.SPOOL)]
-    commands += [("ZCARD", keys.leases(lane)) for lane in range(LANES)]
-    commands += [("ZCARD", keys.later(lane)) for lane in range(LANES)]
-    *_, (ledger, spooled, *sizes) = store.calls([], extra=[*commands, ("EXEC",)])
-    return _Totals(
-        {ledger[i].decode(): _number(ledger[i + 1]) for i in range(0, len(ledger), 2)},
-        leased=sum(sizes[:LANES]),
-        later=sum(sizes[LANES:]),
-        spooled=spooled,
-    )
+    def decode(answer: list[Any]) -> _Totals:
+        flat, spooled, leased, later = answer
+        ledger = {flat[i].decode(): _number(flat[i + 1]) for i in range(0, len(flat), 2)}
+        return _Totals(ledger, leased, later, spooled)
+
+    return store.call(Verb("totals", (), decode))
 
 
 def _number(value: bytes) -> int:

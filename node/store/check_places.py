@@ -16,7 +16,7 @@ from node.errors import DiskError
 from node.rules.domain import registrable
 from node.rules.shard import LANES, lane_of
 from node.rules.url import host
-from node.store import keys
+from node.store import keys, spool
 from node.store.archive import DAMAGED, OPEN
 from node.store.connection import Store
 from node.store.spool import Pointer, unpack
@@ -138,9 +138,9 @@ def pages(store: Store, folder: Path | None, told: Told, mender: Mender | None) 
     """Domain -> URLs on the spool; are their records in the archive's ``folder``? Raises ``DiskError``."""
     urls: dict[str, list[str]] = defaultdict(list)
     sizes: dict[str, int] = {}
-    after = b"-"
+    after = b""
     while True:
-        (found,) = store.calls([], extra=[("XRANGE", keys.SPOOL, after, "+", "COUNT", SCAN_COUNT)])
+        (found,) = store.calls([], extra=[spool.look(after, SCAN_COUNT)])
         for id_, fields in found:
             pointer = _pointer(fields)
             if pointer is None:
@@ -155,7 +155,7 @@ def pages(store: Store, folder: Path | None, told: Told, mender: Mender | None) 
                 mender.page(id_, pointer)
         if len(found) < SCAN_COUNT:
             return urls
-        after = b"(" + found[-1][0]
+        after = found[-1][0]
 
 
 def _pointer(fields: list[bytes]) -> Pointer | None:

@@ -48,8 +48,8 @@ class IndexCounts:
     """Older records of a URL that has a newer one."""
     dangling: int = 0
     """Records that the archive does not hold: their file ends before they do."""
-    freed: int = 0
-    """Records whose file was removed once all its pages had been parsed."""
+    not_here: int = 0
+    """Records of files that are not there, where those are not wanted."""
     bad_lines: int = 0
     """Lines of the logs that are no entry; each is reported as a warning."""
 
@@ -93,20 +93,20 @@ def build(
     output: Path,
     *,
     warc_folder: Path | None = None,
-    freed: bool = False,
+    only_here: bool = False,
     run_bytes: int = _RUN_BYTES,
 ) -> IndexCounts:
     """Write ``output``: one line for each URL that has a record, its newest one; what was there is replaced.
 
     With ``warc_folder``, entries are left out whose record lies beyond the end of its file there; a file
-    that is not there may have been moved, so its entries stay, unless files are ``freed`` when they have been
-    parsed (``archive.keep``). ``run_bytes`` of lines are sorted in
-    memory at a time. Raises ``DiskError``; ``output`` is then as it was.
+    that is not there may have been moved, so its entries stay, but for ``only_here`` (files go once they have
+    been parsed: ``archive.keep``). ``run_bytes`` of lines are sorted in memory at a time.
+    Raises ``DiskError``; ``output`` is then as it was.
     """
     counts = IndexCounts()
     try:
         with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as work:
-            runs = _sorted_runs(_lines(log_folder, warc_folder, freed, counts), Path(work), run_bytes)
+            runs = _sorted_runs(_lines(log_folder, warc_folder, only_here, counts), Path(work), run_bytes)
             merges = 0
             while len(runs) > _RUNS_AT_ONCE:
                 first, runs = runs[:_RUNS_AT_ONCE], runs[_RUNS_AT_ONCE:]
@@ -119,7 +119,9 @@ def build(
     return counts
 
 
-def _lines(log_folder: Path, warc_folder: Path | None, freed: bool, counts: IndexCounts) -> Iterator[bytes]:
+def _lines(
+    log_folder: Path, warc_folder: Path | None, only_here: bool, counts: IndexCounts
+) -> Iterator[bytes]:
     """``SURT time {JSON}``, with the time as the log has it, to the microsecond."""
     sizes: dict[str, int | None] = {}
     for path in fetchlog.log_files(log_folder):
@@ -138,8 +140,8 @@ def _lines(log_folder: Path, warc_folder: Path | None, freed: bool, counts: Inde
                 if stored.file not in sizes:
                     sizes[stored.file] = _size(warc_folder, stored.file)
                 size = sizes[stored.file]
-                if size is None and freed:
-                    counts.freed += 1
+                if size is None and only_here:
+                    counts.not_here += 1
                     continue
                 if size is not None and stored.offset + stored.length > size:
                     counts.dangling += 1

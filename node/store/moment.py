@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 from node.errors import DiskError, StoreError
 from node.store import keys
 from node.store.connection import Store, info_of
-from node.store.spool import pages_read
+from node.store.spool import pages_seen
 
 T = TypeVar("T")
 
@@ -145,7 +145,7 @@ def _is_other(told: dict[str, str], files: _Files) -> bool:
 def _mark(store: Store, id_: str) -> tuple[dict[str, int], frozenset[str]]:
     command = ("EVAL", _MARK, 3, keys.META, keys.LEDGER, keys.SPOOL, id_)
     ((ledger, spool),) = store.calls([], extra=[command])
-    return _counts(ledger), frozenset(page.pointer.position.file for page in pages_read([(b"", spool)]))
+    return _counts(ledger), frozenset(page.pointer.position.file for page in pages_seen(spool))
 
 
 def _end_of_mark(fd: int, begun_at: int, id_: bytes, moved: Callable[[], bool]) -> int | None:

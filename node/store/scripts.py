@@ -34,6 +34,7 @@ _PRELUDES = {
     "requeue": ("_lib",),
     "settle": ("_lib", "_pace"),
     "shed": ("_lib",),
+    "totals": ("_lib",),
     "trim": ("_lib",),
     "unspool": ("_lib",),
 }

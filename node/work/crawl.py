@@ -261,7 +261,7 @@ class _Crawl:
             self.settings.log_folder,
             self.settings.data / "index.cdxj",
             warc_folder=self.settings.warc_folder,
-            freed=self.settings.archive.keep == "spool",
+            only_here=self.settings.archive.keep == "spool",
         )
         summary.write(told, self.settings.data / "summary.json")
         if look.ledger_gap:

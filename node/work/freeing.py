@@ -1,8 +1,8 @@
 """Removing a fetcher's own WARC files once every page in them was parsed (``archive.keep = "spool"``).
 
 A file may go when it is closed, when all that was fetched into it is settled, and when the spool names it
-no more. The first two only its own fetcher knows; so each looks after its own. What a dead letter points
-to goes, too.
+no more. The first two only its own fetcher knows; so each looks after its own, and what one leaves that does
+not come back stays. What a dead letter points to goes, too.
 """
 
 from __future__ import annotations

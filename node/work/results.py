@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable
 
 from node.errors import DiskError
+from node.rules.entry import Lease
 from node.rules.outcome import Outcome
 from node.rules.sitemap import Named
 from node.store.connection import LOST, AsyncStore
@@ -57,6 +58,8 @@ class Results:
         self._found: list[tuple[str, int]] = []
         self._sitemaps: list[Named] = []
         self._settled_at_s = 0.0
+        self._noted: set[str] = set()
+        """Leases dropped as excluded that are noted on the disk, and not settled yet."""
 
     def settled_at_s(self, now_s: float) -> float:
         """All that was added before this time is settled; by the monotonic clock, which shows ``now_s``."""
@@ -112,6 +115,7 @@ class Results:
                 await self._settle_late([each for each in late if each.kind is Kind.PAGE])
             self._marks = marks
             self._settled_at_s = begun_s
+            self._noted.clear()
         except (*LOST, DiskError):
             # a repeated settle is refused as stale where it was carried out before
             self._settlements[:0] = batch
@@ -131,13 +135,18 @@ class Results:
 
     def _keep_excluded(self, batch: Iterable[Settlement]) -> None:
         """Write what is dropped as excluded where ``exclude`` puts what it takes out of queues, so that
-        ``include`` brings it back, too. First onto the disk: a line too many does no harm there."""
-        entries: dict[str, list[str]] = {}
+        ``include`` brings it back, too. First onto the disk, and once however long Redis is away."""
+        dropped: dict[str, list[Lease]] = {}
         for each in batch:
-            if each.kind is Kind.DROP and each.outcome == Outcome.EXCLUDED:
-                entries.setdefault(each.lease.domain, []).append(each.lease.entry.pack())
-        for domain, lines in entries.items():
-            append(taken_file(self.store.settings, domain, EXCLUDED), lines)
+            if (
+                each.kind is Kind.DROP
+                and each.outcome == Outcome.EXCLUDED
+                and each.lease.member not in self._noted
+            ):
+                dropped.setdefault(each.lease.domain, []).append(each.lease)
+        for domain, leases in dropped.items():
+            append(taken_file(self.store.settings, domain, EXCLUDED), [each.entry.pack() for each in leases])
+            self._noted.update(each.member for each in leases)
 
     async def _offer(self, groups: Iterable[Group]) -> None:
         try:

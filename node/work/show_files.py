@@ -57,6 +57,7 @@ def indexed(counts: IndexCounts) -> None:
     sys.stdout.write(f"index: {counts.entries:,} URLs, {counts.superseded:,} older records left out\n")
     for count, words in (
         (counts.dangling, "records that no file holds"),
+        (counts.not_here, "records of files that are not here"),
         (counts.bad_lines, "lines of the logs that are no entry"),
     ):
         if count:

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ import redis
 
 from node import settings
 from node.store import keys
-from tests.soak.growth import Samples
+from tests.soak.growth import Growth, Samples
 from tests.soak.verdict import Claim, Verdict
 from tests.web.running import MiniWeb
 from tests.whole.crawl import Crawl
@@ -169,31 +169,30 @@ def judge(pages: int, many: Ran, domains: int, once: Ran) -> Verdict:
         )
     ]
     for ran, what in ((many, "many pages"), (once, "many domains")):
-        rows = ran.memory_mb.growth(ran.warm_s)
-        ours = [row for row in rows if row.name != "redis"]
-        worst = max(ours, key=lambda row: row.grown)
+        memory = [row for row in ran.memory_mb.growth(ran.warm_s) if row.name != "redis"]
         claims.append(
-            Claim(
+            _claim(
                 f"{what}: memory of each process of ours is flat",
-                f"{worst.grown:+.1f} MB at most ({worst.name}: {worst.typical:.0f} MB)",
-                all(row.flat(_SHARE, _FLOOR_MB) for row in ours),
+                memory,
+                lambda row: row.flat(_SHARE, _FLOOR_MB),
+                lambda row: f"{row.grown:+.1f} MB at most ({row.name}: {row.typical:.0f} MB)",
             )
         )
-        files = max(ran.files.growth(ran.warm_s), key=lambda row: row.grown)
         claims.append(
-            Claim(
+            _claim(
                 f"{what}: open files are as many at the end",
-                f"{files.grown:+.1f} at most ({files.name}: {files.typical:.0f})",
-                files.grown <= _FILES,
+                ran.files.growth(ran.warm_s),
+                _at_most(_FILES),
+                lambda row: f"{row.grown:+.1f} at most ({row.name}: {row.typical:.0f})",
             )
         )
-        named = {row.name: row for row in ran.redis.growth(ran.warm_s)}
         for name, most in (("clients", _CLIENTS), ("keys a domain", _KEYS_PER_DOMAIN)):
             claims.append(
-                Claim(
+                _claim(
                     f"{what}: Redis's {name} are as many at the end",
-                    f"{named[name].grown:+.3f} ({named[name].typical:.2f})",
-                    named[name].grown <= most,
+                    [row for row in ran.redis.growth(ran.warm_s) if row.name == name],
+                    _at_most(most),
+                    lambda row: f"{row.grown:+.3f} ({row.typical:.2f})",
                 )
             )
     left = once.ended
@@ -211,3 +210,17 @@ def judge(pages: int, many: Ran, domains: int, once: Ran) -> Verdict:
     ]
     figures.append(("seconds", f"{many.seconds:.0f} and {once.seconds:.0f}"))
     return Verdict(tuple(claims), tuple(figures))
+
+
+def _at_most(most: float) -> Callable[[Growth], bool]:
+    return lambda row: row.grown <= most
+
+
+def _claim(
+    what: str, rows: Sequence[Growth], holds: Callable[[Growth], bool], words: Callable[[Growth], str]
+) -> Claim:
+    """All rows must hold; the one that grew most is told."""
+    worst = max(rows, key=lambda row: row.grown, default=None)
+    if worst is None:
+        return Claim(what, "nothing: it was over too soon", False)
+    return Claim(what, words(worst), all(map(holds, rows)))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.soak import __main__ as command
+from tests.soak import leaks
 from tests.soak.growth import Growth, Samples
 from tests.soak.hostile import soak
 from tests.soak.hostile_claims import Plan, healthy_rate
@@ -91,3 +92,14 @@ def test_half_of_the_web_misbehaves(tmp_path: Path) -> None:
         del claims[slow]
     assert len(claims) == 3
     assert all(claim.holds for claim in claims.values()), claims
+
+
+@pytest.mark.whole
+@pytest.mark.timeout(240)
+def test_what_grows_is_looked_for(tmp_path: Path) -> None:
+    """The leaks soak in small: both crawls come to their end, and every claim is judged. (Whether they hold
+    shows in a long run only, but for the first and the last.)"""
+    found = leaks.soak(400, 300, tmp_path, print)
+    assert found.claims[0].holds, found.claims[0]
+    assert "keys" in found.claims[-1].measured
+    assert len(found.claims) == 2 + 2 * 4

@@ -54,6 +54,17 @@ def test_a_sound_node(busy: World) -> None:
     ]
 
 
+def test_a_node_without_memory(busy: World) -> None:
+    """At maxmemory, when one would most like to know, it can be checked, too."""
+    with busy.server.client() as client:
+        before = client.config_get("maxmemory")["maxmemory"]
+        client.config_set("maxmemory", 1)
+        try:
+            assert check(busy.store, every_url=True).sound
+        finally:
+            client.config_set("maxmemory", before)
+
+
 def test_an_empty_node(make_world: MakeWorld) -> None:
     """Nothing begun yet is sound."""
     assert check(make_world().store).sound

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,25 +15,13 @@ from node.store.refusals import CanNotWriteError
 from tests.redis_server import RedisServer
 
 
-def _with_full_disk(new_redis: Callable[..., RedisServer]) -> RedisServer:
-    """One that has just failed to write: a snapshot can't be put in its place."""
-    server = new_redis(save="3600 1")
-    (server.folder / "dump.rdb").mkdir()
-    with server.client() as client:
-        client.bgsave()
-        give_up = time.monotonic() + 20
-        while client.info("persistence")["rdb_last_bgsave_status"] == "ok":
-            assert time.monotonic() < give_up
-            time.sleep(0.01)
-    return server
-
-
 async def test_a_redis_whose_disk_is_full_is_waited_for(
     new_redis: Callable[..., RedisServer], tmp_path: Path
 ) -> None:
     """Verbs, plain commands and a first meeting say so by what a lost connection is told by, too: else
     processes would die of it, and a parser would charge its page. Nothing was changed."""
-    server = _with_full_disk(new_redis)
+    server = new_redis(save="3600 1")
+    server.fail_to_save()
     node = settings.build({"paths": {"data": str(tmp_path), "redis_socket": str(server.socket)}})
     store, asyncly = Store(node), AsyncStore(node)
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import tempfile
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +16,8 @@ from tests.conftest import missing
 from tests.web.log import Entry
 
 SEED_VARIABLE = "MILLIARDE_CHAOS_SEED"
+SEED = 2026
+"""Always the same schedule, so that a failure is the change's; the soak draws others."""
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -69,7 +70,7 @@ def test_chaos(tls_dir: Path) -> None:
     reason = place.why_not()
     if reason is not None:
         missing(f"chaos can't be had here: {reason}")
-    seed = int(os.environ.get(SEED_VARIABLE) or secrets.randbelow(1_000_000))
+    seed = int(os.environ.get(SEED_VARIABLE) or SEED)
     folder = Path(tempfile.mkdtemp(prefix="milliarde-chaos-"))  # a socket's path is short
     with prepared(short(seed), folder, tls_dir) as run:
         print(f"{SEED_VARIABLE}={seed}")

@@ -42,6 +42,10 @@ def test_files_go_once_they_are_parsed(tmp_path: Path, tls_dir: Path) -> None:
         assert len(lines) < summary["pages"]
         done = milliarde("verify", crawl.out)
         assert (done.returncode, done.stderr) == (0, "")
+        made = (crawl.out / "index.cdxj").read_bytes()
+        done = milliarde("index", crawl.out, "--only-here")
+        assert "records of files that are not here" in done.stdout
+        assert (crawl.out / "index.cdxj").read_bytes() == made
 
 
 def _freed(crawl: Crawl) -> int:

@@ -6,15 +6,19 @@ import asyncio
 import threading
 from pathlib import Path
 
-from node.rules.entry import Entry
+import pytest
+
+from node.rules.entry import Entry, parse_lease
+from node.rules.outcome import Outcome, Signal
 from node.rules.shard import lane_of
 from node.settings import build
 from node.store import keys
-from node.store.connection import Store
-from node.store.frontier import Frontier, Group
+from node.store.connection import LOST, Store
+from node.store.frontier import Frontier, Group, Kind, Settlement
 from node.work.excluding import exclude, include
 from node.work.fetcher import Fetcher
 from node.work.process import Stop
+from node.work.visit import Visited
 from tests.redis_server import RedisServer
 from tests.work.net import Exchange, Server
 from tests.work.test_fetcher_leases import until
@@ -84,3 +88,22 @@ async def test_what_is_in_a_fetchers_hands_comes_back_too(tmp_path: Path, redis_
             stop.request()
             await running
             store.close()
+
+
+async def test_what_is_dropped_is_noted_once(tmp_path: Path) -> None:
+    """While Redis is away a settle is tried again and again: the file does not grow by that."""
+    nowhere = tmp_path / "nobody.sock"
+    settings = build({"paths": {"data": str(tmp_path), "redis_socket": str(nowhere)}})
+    fetcher = Fetcher(settings, 1, Stop())
+    entry = Entry(URL, 0, 0).pack()
+    lease = parse_lease(f"1.x.1 0 {HOST} {entry}", lane_of(HOST), 10**15, 0)
+    fetcher.results.add(Visited(Settlement(lease, Kind.DROP, Outcome.EXCLUDED, Signal.NONE, sent=False)))
+    for _ in range(3):
+        with pytest.raises(LOST):
+            await fetcher.results.settle()
+    assert (tmp_path / "taken" / f"{HOST}.excluded.txt").read_text() == f"{entry}\n"
+    assert fetcher.results.waiting
+    await fetcher.archive.close()
+    fetcher.log.close()
+    await fetcher.client.close()
+    await fetcher.store.close()
