@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -19,10 +19,20 @@ class Cost:
     calls: int
     cpu_us: float
     """CPU time of Redis."""
+    cpu_low_us: float
+    cpu_high_us: float
+    """The same of the quickest and of the slowest tenth of the rounds: the machine has other work too."""
     script_us: float
     """Time of the script, by Redis's own statistics."""
     wall_us: float
     """Of the caller, from question to answer."""
+
+
+def outer_tenths(values: Sequence[float]) -> tuple[float, float]:
+    """The values that bound the lowest and the highest tenth."""
+    ranked = sorted(values)
+    tenth = len(ranked) // 10
+    return ranked[tenth], ranked[-1 - tenth]
 
 
 class Calls:
@@ -50,9 +60,11 @@ class Calls:
         return cpu_now - cpu
 
     def cost(self) -> Cost:
+        cpus = [cpu / calls for calls, cpu, _ in self._rounds]
         return Cost(
             self.calls,
-            median(cpu / calls for calls, cpu, _ in self._rounds),
+            median(cpus),
+            *outer_tenths(cpus),
             median(script / calls for calls, _, script in self._rounds),
             median(self._walls) if self._walls else 0.0,
         )

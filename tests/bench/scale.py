@@ -63,7 +63,10 @@ _LEVEL = 2
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What calls cost at one size. ``page_us``: Redis's CPU time for a page: lease, settle, read, offer."""
+    """What calls cost at one size.
+
+    ``pages_us``: Redis's CPU time for a page (lease, settle, read, offer), of each round.
+    """
 
     domains: int
     queued: int
@@ -71,7 +74,12 @@ class Point:
     lease: Cost
     settle: Cost
     offer: Cost
-    page_us: float
+    pages_us: tuple[float, ...]
+
+    @property
+    def page_us(self) -> float:
+        """Median over the rounds."""
+        return median(self.pages_us)
 
 
 def measure(work: Path, sizes: Sequence[Size], rounds: int, say: Callable[[str], None]) -> list[Point]:
@@ -146,7 +154,7 @@ class _Bench:
             self.leases.cost(),
             self.settles.cost(),
             self.offers.cost(),
-            median(self.pages_us),
+            tuple(self.pages_us),
         )
 
     def _check(self, pages: int) -> None:

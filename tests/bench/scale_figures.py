@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median
 
+from tests.bench.calls import outer_tenths
 from tests.bench.figures import Figure, Goal
 from tests.bench.report import number, table
 from tests.bench.scale import A_CALL, PAGES_AN_OFFER, Point
@@ -23,21 +25,26 @@ def figures(points: Sequence[Point]) -> list[Figure]:
             words = (
                 f"{what} of {A_CALL}, {point.domains:,} domains, {_millions(point.queued)} URLs: Redis, ms"
             )
-            rows.append(_row(f"{what}_ms_per_call.{point.domains}", words, cost.cpu_us / 1000, CALL_MS))
-    most = max(points[1:], key=lambda point: point.page_us)
+            ms = [us / 1000 for us in (cost.cpu_us, cost.cpu_low_us, cost.cpu_high_us)]
+            rows.append(_row(f"{what}_ms_per_call.{point.domains}", words, ms, CALL_MS))
+    smallest, most = points[0], max(points[1:], key=lambda point: point.page_us)
+    # round by round: those of one turn met the machine at the same speed
+    growth = [large / small for large, small in zip(most.pages_us, smallest.pages_us, strict=False)]
     rows.append(
         _row(
             "redis_growth_with_queued",
-            f"Redis per page at {_millions(most.queued)} URLs, to that at {points[0].queued:,}",
-            most.page_us / points[0].page_us,
+            f"Redis per page at {_millions(most.queued)} URLs, to that at {smallest.queued:,}",
+            [median(growth), *outer_tenths(growth)],
             GROWTH,
         )
     )
     return rows
 
 
-def _row(name: str, words: str, value: float, at_most: float) -> Figure:
-    return Figure(name, words, value, value, value, None, Goal(at_most, least=False))
+def _row(name: str, words: str, values: Sequence[float], at_most: float) -> Figure:
+    """``values``: the median, and what the lowest and the highest tenth of the rounds end and begin with."""
+    value, low, high = values
+    return Figure(name, words, value, low, high, None, Goal(at_most, least=False))
 
 
 def _millions(urls: int) -> str:
