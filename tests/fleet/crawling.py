@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from node.rules.shard import node_of
@@ -65,6 +66,18 @@ class Story(Steps):
             return len(found) == FETCHERS + PARSERS and without.isdisjoint(found.values())
 
         until(strong, f"all workers of {box.name} run", within_s=PATIENCE_S, every_s=0.5)
+
+    def began_one_after_the_other(self) -> None:
+        """By their systemds: the workers of a box were all there before any of the next box was started."""
+        spans = []
+        for box in self.fleet:
+            self.at_full_strength(box)
+            units = "'milliarde-fetcher@*' 'milliarde-parser@*'"
+            told = box.ssh(f"systemctl show --property=ActiveEnterTimestampMonotonic --value {units}").stdout
+            entered = [int(each) for each in told.split()]
+            spans.append((min(entered), max(entered)))
+        for before, after in pairwise(spans):
+            assert before[1] < after[0], spans
 
     def owner(self, domain: str) -> Box:
         """The box whose shard a domain is in: they are numbered by the order of the inventory."""
