@@ -6,6 +6,7 @@ Each is one run over all nodes at once, without gathering facts: what must take 
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -79,7 +80,8 @@ def trouble(run: Run) -> None:
 
 def _why(host: Host) -> str:
     result = host.results.get(TASK, {})
-    if "No such file or directory" in host.why and "rc" in result and not result.get("stderr"):
+    # it was never begun (the system's error stands for its exit code), so it could say nothing
+    if result.get("rc") == errno.ENOENT and not result.get("stderr") and not result.get("stdout"):
         return "Milliarde is not installed there ('milliarde-fleet up' does that)"
     return host.why
 

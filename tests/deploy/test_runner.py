@@ -15,7 +15,7 @@ import pytest
 from deploy import exclusions, runner
 from deploy.errors import ExitCode, FleetError, InputError
 from deploy.inventory import Fleet, find
-from deploy.nodes import ask, said
+from deploy.nodes import ask, said, trouble
 from deploy.runner import Host, Run, State
 from deploy.status import failed_share
 from deploy.text import harmless, names
@@ -72,6 +72,16 @@ def test_others_go_on_where_one_fails_or_is_away(inventory: Path) -> None:
     assert "ssh" in away.why
     assert run.code is ExitCode.HOST_FAILED
     assert ask(Fleet(inventory, ("node1", "away")), ["status"]).code is ExitCode.HOST_UNREACHABLE
+
+
+def test_a_host_without_milliarde_is_told_apart(inventory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is installed there: that is said, and which command does it."""
+    bare = with_host(
+        inventory, "bare", ansible_connection="local", milliarde_program="/nonexistent/milliarde"
+    )
+    trouble(ask(bare, ["status"]))
+    told = capsys.readouterr().err
+    assert told == "bare failed: Milliarde is not installed there ('milliarde-fleet up' does that)\n"
 
 
 def test_records_are_kept_without_secrets_and_pruned(
