@@ -213,19 +213,24 @@ class _Hearing:
 
 
 def failure_words(result: Mapping[str, Any]) -> str:
-    """Why a task failed, as one line: what the command said last, else what Ansible says."""
+    """Why a task failed, as one line: what the command said last, else what Ansible says.
+
+    Of one that was asked again and again until it would say something else: what it still says.
+    """
     for each in result.get("results") or ():
         if isinstance(each, dict) and each.get("failed"):
             return failure_words(each)
     talk = str(result.get("stderr") or "").strip() or str(result.get("module_stderr") or "").strip()
     said = str(result.get("msg") or "").strip()
+    if said.endswith("Unknown error."):  # ansible-core 2.19 puts this where a task gave no message
+        said = ""
     if (
         result.get("rc")
         and talk
         and (not said or said.startswith(("non-zero return code", "MODULE FAILURE")))
     ):
         return one_line(talk.splitlines()[-1])
-    return one_line(said or talk or "it does not say why")
+    return one_line(said or talk or str(result.get("stdout") or "").strip() or "it does not say why")
 
 
 def _unreachable_words(result: Mapping[str, Any]) -> str:

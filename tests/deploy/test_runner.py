@@ -103,6 +103,19 @@ def test_records_are_kept_without_secrets_and_pruned(
     assert not any(path.stat().st_mode & 0o077 for path in (tmp_path / "runs" / "runs").iterdir())
 
 
+@pytest.mark.parametrize("message", [None, "Task failed: Action failed: Unknown error."])
+def test_what_never_said_what_was_wanted_is_quoted(message: str | None) -> None:
+    """Of a task that is asked till its answer is right, and never was: Ansible gives no reason."""
+    result = {
+        "rc": 0,
+        "stdout": "start watch\r\n  watch is failed: no room\r\n",
+        "stderr": "",
+        "attempts": 10,
+    }
+    words = runner.failure_words(result | ({"msg": message} if message else {}))
+    assert words == "start watch watch is failed: no room"
+
+
 def test_a_rescued_failure_is_none() -> None:
     """What a play has mended by itself does not count against a host."""
     hearing = runner._Hearing(runner.Silent())
