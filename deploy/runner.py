@@ -13,6 +13,7 @@ import re
 import shutil
 import signal
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -126,7 +127,7 @@ def play(
     folder = places.runs() / ("looks" if looks_only else "runs")
     name = f"{time.strftime('%Y%m%dT%H%M%S')}-{path.stem}-{os.getpid()}-{time.monotonic_ns() % 1_000_000:06d}"
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="milliarde-fleet.") as private, _signals_kept():
+    with tempfile.TemporaryDirectory(prefix="milliarde-fleet.") as private, _interruptions() as interrupted:
         ended = runner.run(
             private_data_dir=private,
             artifact_dir=str(folder),
@@ -141,12 +142,13 @@ def play(
             envvars=places.environment(),
             settings={"pexpect_timeout": _WAIT_S},
             event_handler=hearing.event,
+            cancel_callback=interrupted.is_set,
         )
     hearing.display.end()
     record = folder / name
     _without_secrets(record)
     _prune(folder, LOOKS_KEPT if looks_only else RUNS_KEPT)
-    if ended.status == "canceled":
+    if interrupted.is_set():
         raise InterruptedRunError(
             "interrupted; what was begun on a host may be half done, and the same command does the rest"
         )
@@ -269,11 +271,17 @@ def _ansible_runner() -> Any:
 
 
 @contextlib.contextmanager
-def _signals_kept() -> Iterator[None]:
-    """ansible-runner takes SIGINT and SIGTERM for itself, and leaves them so."""
-    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+def _interruptions() -> Iterator[threading.Event]:
+    """Set by SIGINT and SIGTERM meanwhile. Handlers of ansible-runner's own would swallow one that comes when
+    Ansible has just ended, and would stay.
+    """
+    interrupted = threading.Event()
+    kept = {
+        number: signal.signal(number, lambda *_: interrupted.set())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
-        yield
+        yield interrupted
     finally:
         for number, handler in kept.items():
             signal.signal(number, handler)

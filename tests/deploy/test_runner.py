@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from deploy import exclusions, runner
-from deploy.errors import ExitCode, FleetError, InputError
+from deploy.errors import ExitCode, FleetError, InputError, InterruptedRunError
 from deploy.inventory import Fleet, find
 from deploy.nodes import ask, said, trouble
 from deploy.runner import Host, Run, State
@@ -126,6 +126,19 @@ def test_a_rescued_failure_is_none() -> None:
         hearing.event({"event": kind, "event_data": data})
         states.append(hearing.hosts["node1"].state)
     assert states == [State.FAILED, State.OK]
+
+
+def test_ctrl_c_is_heard_when_ansible_has_just_ended(inventory: Path) -> None:
+    """At the last word of a run, when nothing is left to be broken off: it ends what goes on after it."""
+
+    class Late(runner.Silent):
+        def host(self, host: Host) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(InterruptedRunError):
+        ask(Fleet(inventory, ("node1",)), ["status"], display=Late())
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_ctrl_c_ends_a_run(inventory: Path, tmp_path: Path) -> None:
