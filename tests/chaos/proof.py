@@ -125,12 +125,10 @@ def _nothing_lost(run: Run, index: Counter[str], logged: Mapping[str, str]) -> C
     """Each seed, and each link of each stored page, is stored itself or has a line that says what it came to.
 
     While Redis has no memory links are refused, and counted: only links of pages of that time may be missing,
-    and not more than were refused. A redirect is settled when its hop is registered, a moment before its line
-    is on disk: of one that the site has answered so a killed process may have taken the line along.
+    and not more than were refused.
     """
     ended = {url for url, outcome in logged.items() if outcome not in _UNDER_WAY and outcome != "page"}
-    redirects = {each.url for each in run.place.web.requests() if each.status in _REDIRECTS}
-    answered = index.keys() | ended | redirects | run.place.web.expected().outside
+    answered = index.keys() | ended | run.place.web.expected().outside
     seeds = {f"https://{line.strip()}/" for line in run.place.web.ordinary_seeds.read_text().splitlines()}
     poor = _without_memory(run)
     linked, lost = set(seeds), seeds - answered
