@@ -86,10 +86,11 @@ def _framing(headers: list[tuple[bytes, bytes]], dropped: list[str]) -> list[tup
     ]
     if not lengths:
         return headers
+    first = next(at for at, (name, _) in enumerate(headers) if name.lower() == b"content-length")
     others = [pair for pair in headers if pair[0].lower() != b"content-length"]
     chunked = any(name.lower() == b"transfer-encoding" for name, _ in others)
     if not chunked and len(set(lengths)) == 1 and _is_length(lengths[0]):
-        return [*others, (b"Content-Length", lengths[0])]
+        return [*others[:first], (headers[first][0], lengths[0]), *others[first:]]
     dropped.append("content-length")
     return others
 

@@ -254,17 +254,28 @@ class Frontier:
         return Verb("extend", (now_ms, _pack(flat)), bytes.decode)
 
     def hop(
-        self, now_ms: int, lease: Lease, target: str, slots: bytes, *, outcome: str, same: bool
+        self,
+        now_ms: int,
+        lease: Lease,
+        target: str,
+        slots: bytes,
+        *,
+        outcome: str,
+        same: bool,
+        look: bool = False,
     ) -> Verb[Hop]:
-        """Register a redirect hop to the packed entry ``target`` before it is requested."""
+        """Register a redirect hop to the packed entry ``target`` before it is requested.
+
+        With ``look`` nothing is changed, and a hop that would be registered is ``ok`` without a lease.
+        """
 
         def decode(answer: list[bytes]) -> Hop:
             verdict = answer[0].decode()
-            if verdict != "ok":
+            if len(answer) == 1:
                 return Hop(verdict, None)
             return Hop(verdict, parse_lease(answer[1].decode(), lease.lane, lease.expiry_ms, lease.delay_ms))
 
-        options = [target, self.wire_plan, self.life_cap, outcome, int(same)]
+        options = [target, self.wire_plan, self.life_cap, outcome, int(same), int(look)]
         return Verb("hop", (now_ms, lease.lane, lease.member, _pack(options), slots), decode)
 
     def beat(self, now_ms: int, fetcher: int, instance: str, *, leave: bool = False) -> Verb[list[int]]:

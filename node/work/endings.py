@@ -39,6 +39,8 @@ class Recorder(Protocol):
 
     def opt_out(self, statement: Statement) -> None: ...
 
+    async def kept(self) -> None: ...
+
 
 @dataclass(slots=True)
 class Means:
@@ -65,7 +67,7 @@ class Means:
 class Endings:
     """A visit as far as its end goes: its lease (which a hop changes), and what is known of the site."""
 
-    __slots__ = ("crawl_delay_ms", "latency_ms", "lease", "place", "said", "sent", "shared")
+    __slots__ = ("crawl_delay_ms", "latency_ms", "lease", "place", "recorded", "said", "sent", "shared")
 
     def __init__(self, shared: Means, lease: Lease) -> None:
         self.shared = shared
@@ -74,6 +76,8 @@ class Endings:
         self.crawl_delay_ms = -1
         self.latency_ms = 0
         self.place = b""
+        self.recorded: Outcome | None = None
+        """What the log says already that the URL at hand came to, before the frontier said something else."""
         self.said: Said = ()
         """What robots.txt says about the use of the page."""
 
@@ -121,8 +125,12 @@ class Endings:
             self.latency_ms = fetched.latency_ms
         if outcome is Outcome.PAGE:
             position, outcome = self.shared.recorder.page(self.lease, url, fetched)
-        else:
+        elif self.recorded is None:
             position = self.shared.recorder.record(self.lease, url, fetched, outcome)
+        else:
+            position = None
+            if outcome is not self.recorded:
+                self.shared.recorder.note(self.lease, url, outcome)
         if outcome in KEPT:
             if position is None:  # no room on the disk: the page is fetched again when there is
                 return self.settle(Kind.BACK, Outcome.NOT_SENT, signal)

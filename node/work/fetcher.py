@@ -74,7 +74,11 @@ class Fetcher:
         )
         self.log = FetchLog(settings.log_folder, f"fetch-{name}", settings.archive.log_rotate_bytes)
         self.recorder = DiskRecorder(
-            self.archive, self.log, self.tally, known_pages=settings.fetcher.known_pages
+            self.archive,
+            self.log,
+            self.tally,
+            known_pages=settings.fetcher.known_pages,
+            gather_s=settings.fetcher.settle_every_ms / 1000,
         )
         self.gauges = Gauges(settings, name, self.archive, self.recorder)
         self.offering = Offering(settings, self.frontier, self.exclusions, self.tally)

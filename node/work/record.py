@@ -36,13 +36,24 @@ class DiskRecorder:
     ``disk_full`` is set while the archive can't be written, ``out_of_files`` when a request could not be
     sent, or the archive not be written, since no more files may be open; whoever acts on that clears it.
     ``known_pages``: how many pages it knows by their bytes, so that none is stored twice for one domain.
+    ``gather_s``: for so long those who wait for the disk are gathered.
     """
 
-    def __init__(self, archive: ArchiveWriter, log: FetchLog, tally: Tally, *, known_pages: int = 0) -> None:
+    def __init__(
+        self,
+        archive: ArchiveWriter,
+        log: FetchLog,
+        tally: Tally,
+        *,
+        known_pages: int = 0,
+        gather_s: float = 0.08,
+    ) -> None:
         self._archive = archive
         self._log = log
         self._tally = tally
         self._known = KnownPages(known_pages)
+        self._gather_s = gather_s
+        self._gathering: asyncio.Task[None] | None = None
         self.disk_full = False
         self.out_of_files = False
 
@@ -193,6 +204,28 @@ class DiskRecorder:
             raise
         self.disk_full = False
         return marks
+
+    async def kept(self) -> None:
+        """Return when everything recorded so far is on disk: in a moment, together with all who ask in it.
+
+        Raises ``DiskError``; what was recorded still waits then.
+        """
+        if self._gathering is None:
+            self._gathering = asyncio.create_task(self._gather())
+            self._gathering.add_done_callback(_heard)
+        # who is cancelled must not take the others' commit along
+        await asyncio.shield(self._gathering)
+
+    async def _gather(self) -> None:
+        await asyncio.sleep(self._gather_s)
+        self._gathering = None
+        await self.commit()
+
+
+def _heard(task: asyncio.Task[None]) -> None:
+    """Its error reaches whoever waits for it. If nobody does any more, the next commit meets it, too."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _extra(said: Said) -> dict[str, str]:

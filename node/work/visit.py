@@ -2,9 +2,8 @@
 
 Before *every* request it is asked anew whether it may be sent: is the lease still ours and young
 enough, the lane ours, the host not excluded? If not, nothing is sent. Requests of one visit are at
-least ``hop_gap`` apart; each hop is registered in the frontier before it is made, and paid for with
-another delay afterwards (I3). A visit ends as one ``Settlement``; nothing about the web is an
-exception here.
+least ``hop_gap`` apart; where it goes on is said in ``hops``. A visit ends as one ``Settlement``;
+nothing about the web is an exception here.
 """
 
 from __future__ import annotations
@@ -14,34 +13,20 @@ from dataclasses import dataclass, field, replace
 
 from node.rules import url as urls
 from node.rules.addresses import counts
-from node.rules.cookies import ChainJar
-from node.rules.domain import registrable
-from node.rules.entry import Entry, Lease
+from node.rules.entry import Lease
 from node.rules.headers import essence
 from node.rules.outcome import TABLE, Outcome, Signal
 from node.rules.refusal import Refusal
 from node.rules.robots import Rules
 from node.rules.sitemap import Named, may_be_sitemap
-from node.rules.url import dedup_key
 from node.rules.usage_read import in_headers
 from node.store.connection import LOST
 from node.store.frontier import Kind, Settlement
 from node.work.challenged import challenge_in
-from node.work.endings import Endings, Means
-from node.work.http import Fetched, header_values, location
+from node.work.endings import Means
+from node.work.hops import FALL_BACK_TO_HTTP, Hops
+from node.work.http import Fetched
 from node.work.robots import Asked
-
-FALL_BACK_TO_HTTP = frozenset(
-    {
-        Outcome.REFUSED,
-        Outcome.UNREACHABLE,
-        Outcome.CONNECT_TIMEOUT,
-        Outcome.TLS_FAILED,
-        Outcome.DISCONNECTED,
-        Outcome.GATEWAY_FAILED,
-    }
-)
-"""How https must have failed for a bare domain to be tried over http."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +58,14 @@ class Visitor(Means):
         return replace(visited, sitemaps=visit.sitemaps) if visit.sitemaps else visited
 
 
-class _Visit(Endings):
-    __slots__ = ("asked", "been", "chain", "found", "jar", "origins", "sitemaps")
+class _Visit(Hops):
+    __slots__ = ("asked", "origins")
 
     def __init__(self, shared: Visitor, lease: Lease) -> None:
         super().__init__(shared, lease)
         self.asked = False
-        self.jar: ChainJar | None = None
-        self.been = {lease.entry.url}
-        self.chain = {dedup_key(lease.entry.url)}
-        """What the frontier knows those by: a session id in a URL makes it no other one."""
-        self.found: list[tuple[str, int]] = []
         self.origins: dict[str, Rules] = {}
         """Origins whose robots.txt was looked up, and what it says."""
-        self.sitemaps: list[Named] = []
 
     async def run(self) -> Visited:
         url = self.lease.entry.url
@@ -102,19 +81,18 @@ class _Visit(Endings):
             if not await self._before_request(url):
                 return Visited(self.not_sent(url), self.found)
             fetched = await self._fetch(url)
-            outcome = fetched.outcome
+            outcome: Outcome | None = fetched.outcome
             if outcome is Outcome.REDIRECTED:
-                next_url, outcome = await self._redirect(url, fetched)
-                if next_url is not None:
-                    url = next_url
-                    continue
+                next_url, outcome = await self.redirect(url, fetched)
             elif outcome in FALL_BACK_TO_HTTP:
-                source = self.lease
-                next_url = await self._fall_back(url, outcome)
-                if next_url is not None:
-                    self.shared.recorder.record(source, url, fetched, outcome)
-                    url = next_url
-                    continue
+                next_url = await self.fall_back(url, outcome, fetched)
+            else:
+                next_url = None
+            if next_url is not None:
+                url = next_url
+                continue
+            if outcome is None:
+                return Visited(self.not_sent(url), self.found)
             return Visited(self.ended(url, fetched, outcome), self.found)
 
     def interrupted(self) -> Visited:
@@ -177,14 +155,6 @@ class _Visit(Endings):
             return self.settle(Kind.DROP, Refusal.SITEMAP_CAP, asked.signal)
         return None
 
-    @property
-    def _one_at_a_time(self) -> bool:
-        """Does each request wait the full delay? In strict mode, and where a site's Crawl-delay asks for more
-        than the gap within a visit: it means requests, and knows nothing of visits.
-        """
-        settings = self.shared.settings
-        return settings.crawl.strict_politeness or self.crawl_delay_ms > 1000 * settings.hop_gap_s
-
     async def _without_robots(self, url: str, asked: Asked) -> Settlement | str:
         if asked.no_room:
             return self.settle(Kind.DROP, "origin_cap", Signal.NONE)
@@ -194,7 +164,7 @@ class _Visit(Endings):
             self.shared.recorder.note(self.lease, url, asked.outcome)
             return self.settle(Kind.DONE, asked.outcome, Signal.NONE)
         if asked.outcome in FALL_BACK_TO_HTTP:
-            plain = await self._fall_back(url, asked.outcome)
+            plain = await self.fall_back(url, asked.outcome, None)
             if plain is not None:
                 return plain
         self.shared.recorder.note(self.lease, url, Outcome.ROBOTS_UNAVAILABLE, asked.outcome)
@@ -235,74 +205,3 @@ class _Visit(Endings):
         if self.lease.entry.sitemap:
             return may_be_sitemap(kind)
         return not kind or kind in self.shared.settings.fetcher.wanted_types
-
-    # -- after a redirect
-
-    async def _redirect(self, url: str, fetched: Fetched) -> tuple[str | None, Outcome]:
-        """Where the visit goes on, or None and what it ends as."""
-        shared = self.shared
-        raw = location(fetched)
-        target = urls.canonical(raw, url) if raw is not None else Refusal.BAD_URL
-        if isinstance(target, Refusal):
-            return None, Outcome.BAD_REDIRECT
-        new_cookies = self._take_cookies(url, fetched)
-        if registrable(urls.host(target)) != self.lease.domain:
-            self._leave(target)
-            return None, Outcome.REDIRECTED_AWAY
-        if self._one_at_a_time:
-            self._leave(target)
-            return None, Outcome.REDIRECTED
-        key = dedup_key(target)
-        same = key in self.chain
-        if (target in self.been and not new_cookies) or self.lease.hops >= shared.settings.crawl.max_hops:
-            return None, Outcome.REDIRECT_LOOP
-        if shared.exclusions.covers(urls.host(target)):
-            return None, Outcome.EXCLUDED
-        source = self.lease
-        verdict = await self._hop(target, key, Outcome.REDIRECTED, same=same)
-        if verdict == "ok":
-            self.been.add(target)
-            shared.recorder.record(source, url, fetched, Outcome.REDIRECTED)
-            return target, Outcome.REDIRECTED
-        return None, {
-            "seen": Outcome.REDIRECT_TO_SEEN,
-            "refused": Outcome.REDIRECT_REFUSED,
-        }.get(verdict, Outcome.NOT_SENT)
-
-    def _leave(self, target: str) -> None:
-        """Leave a redirect target to another visit."""
-        entry = self.lease.entry
-        if entry.sitemap:
-            self.sitemaps.append(Named(target, entry.depth, entry.sitemap))
-        else:
-            self.found.append((target, entry.depth))
-
-    def _take_cookies(self, url: str, fetched: Fetched) -> bool:
-        values = header_values(fetched, b"set-cookie")
-        if not values:
-            return False
-        if self.jar is None:
-            self.jar = ChainJar(self.lease.domain)
-        return self.jar.take(values, urls.host(url), urls.path_and_query(url))
-
-    async def _fall_back(self, url: str, outcome: Outcome) -> str | None:
-        """The http form of a bare domain whose https failed, once it is leased; else None."""
-        if not (self.lease.entry.bare and url.startswith("https://")):
-            return None
-        target = "http://" + url.removeprefix("https://")
-        verdict = await self._hop(target, dedup_key(target), outcome, same=False)
-        return target if verdict == "ok" else None
-
-    async def _hop(self, target: str, key: str, outcome: Outcome, *, same: bool) -> str:
-        """Register a hop; on "ok" the lease is the target's."""
-        shared = self.shared
-        source = self.lease.entry
-        packed = Entry(target, source.level, source.depth, sitemap=source.sitemap).pack()
-        slot = shared.frontier.slots(key)
-        hop = await shared.store.call(
-            shared.frontier.hop(shared.store.now_ms(), self.lease, packed, slot, outcome=outcome, same=same)
-        )
-        if hop.lease is not None:
-            self.lease = hop.lease
-            self.chain.add(key)
-        return hop.verdict

@@ -12,7 +12,7 @@ from node.rules.shard import lane_of
 from node.rules.shed import BETTER, NOTHING
 from node.store import keys, spool
 from node.store.connection import ADOPT_MS, GRACE_MS
-from node.store.frontier import Group, Kind, Settlement
+from node.store.frontier import Group, Hop, Kind, Settlement
 from node.store.scripts import all_scripts
 from tests.redis_server import RedisServer
 from tests.store.frontier_history import DOMAINS, FETCHERS, LANES, PARSERS, PATHS, PLACES, History, token_of
@@ -208,10 +208,17 @@ class Actors(History):
         now = self.caller(lag, self.last_send[token])
         target = Entry(f"https://{lease.domain}/{path}", 1, lease.entry.depth)
         slots = world.frontier.slots(target.url)
+
+        def ask(*, look: bool) -> Hop:
+            verb = world.frontier.hop(
+                world.now_ms, lease, target.pack(), slots, outcome="redirected", same=same, look=look
+            )
+            return world.store.call(verb)
+
+        looked = ask(look=True)
         verdict, member = self.model.hop(lease, target.pack(), now, "redirected", same=same)
-        hop = world.store.call(
-            world.frontier.hop(world.now_ms, lease, target.pack(), slots, outcome="redirected", same=same)
-        )
+        hop = ask(look=False)
+        assert looked == Hop(verdict, None)
         assert hop.verdict == verdict
         if hop.lease is not None:
             assert hop.lease.member == member

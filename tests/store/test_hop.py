@@ -13,10 +13,12 @@ from tests.store.conftest import MakeWorld
 from tests.store.frontier_world import World
 
 
-def hop(world: World, lease: Lease, path: str, *, same: bool = False) -> Hop:
+def hop(world: World, lease: Lease, path: str, *, same: bool = False, look: bool = False) -> Hop:
     target = Entry(f"https://x.test/{path}", 1, 1)
     slots = world.frontier.slots(target.url)
-    verb = world.frontier.hop(world.now_ms, lease, target.pack(), slots, outcome="redirected", same=same)
+    verb = world.frontier.hop(
+        world.now_ms, lease, target.pack(), slots, outcome="redirected", same=same, look=look
+    )
     return world.store.call(verb)
 
 
@@ -47,6 +49,17 @@ def test_a_known_target_ends_the_visit(world: World) -> None:
     world.offer("x.test", "https://x.test/b")
     before = world.dump()
     assert hop(world, lease, "b") == Hop("seen", None)
+    assert world.dump() == before
+
+
+def test_a_look_changes_nothing(world: World) -> None:
+    """It says what the hop would be, be it to a new URL, a known one or one of the chain."""
+    lease = leased(world)
+    world.offer("x.test", "https://x.test/known")
+    before = world.dump()
+    assert hop(world, lease, "b", look=True) == Hop("ok", None)
+    assert hop(world, lease, "known", look=True) == Hop("seen", None)
+    assert hop(world, lease, "a", same=True, look=True) == Hop("ok", None)
     assert world.dump() == before
 
 

@@ -103,6 +103,7 @@ def test_any_bytes(loop: asyncio.AbstractEventLoop, data: bytes, at: list[int]) 
 
 
 @given(data=responses(), at=st.lists(st.integers(0, 10_000), max_size=30))
+@example(data=b"HTTP/1.1 204 No\nContent-Length: 400\nConnection: close\n\nno body, yet bytes", at=[55])
 def test_pieces_do_not_matter(loop: asyncio.AbstractEventLoop, data: bytes, at: list[int]) -> None:
     """How a response is cut up on its way changes nothing of what is read."""
     whole, pieces = read(loop, [data]), read(loop, cut_up(data, at))

@@ -13,7 +13,10 @@ import pytest
 from node.rules.outcome import Outcome, Signal
 from node.store import keys
 from node.store.domain_record import unpack
+from node.store.fetchlog import read
 from node.store.frontier import Kind
+from node.work.hops import FALL_BACK_TO_HTTP
+from node.work.record import ROBOTS
 from tests.redis_server import RedisServer
 from tests.web.running import MiniWeb
 from tests.web_test.client import ask
@@ -197,6 +200,57 @@ async def test_a_target_that_is_known_is_not_fetched(one: Visits, web: MiniWeb) 
     assert asked(web, "redirects.test", since) == ["/chain/1"]
 
 
+async def test_a_source_is_on_disk_before_it_is_done(one: Visits) -> None:
+    """A fetcher that dies right after a hop was registered takes neither the record nor the line along."""
+    await one.offer("https://redirects.test/chain/1")
+    (lease,) = await one.lease(1)
+    visit = asyncio.create_task(one.visitor.visit(lease))
+    settings = one.visitor.settings
+    while await one.store.redis.hget("ledger", "done") != b"1":
+        assert not visit.done(), "the hop was not registered"
+    (line,) = [each for each in read(settings.log_folder) if each.outcome == Outcome.REDIRECTED]
+    assert (line.url, line.hop) == ("https://redirects.test/chain/1", 0)
+    assert line.position is not None
+    (warc,) = settings.warc_folder.glob("*.open")
+    assert line.position.offset + line.position.length <= warc.stat().st_size
+    await visit
+
+
+async def test_a_target_queued_in_the_last_moment_ends_the_visit(one: Visits, web: MiniWeb) -> None:
+    """The source was recorded as redirected by then: a second line says what came of it, no second record."""
+    kept = one.recorder.kept
+
+    async def kept_while_a_parser_offers() -> None:
+        await kept()
+        await one.offer("https://redirects.test/chain/1/1")
+
+    one.recorder.kept = kept_while_a_parser_offers  # type: ignore[method-assign]
+    since = all_logged(web)
+    visited = await one.visit("https://redirects.test/chain/1")
+    assert one.outcome(visited) is Outcome.REDIRECT_TO_SEEN
+    assert asked(web, "redirects.test", since)[1:] == ["/chain/1"]
+    await one.recorder.commit()
+    lines = [each for each in read(one.visitor.settings.log_folder) if each.url.endswith("/chain/1")]
+    assert [each.outcome for each in lines] == [Outcome.REDIRECTED, Outcome.REDIRECT_TO_SEEN]
+    assert [each.position is not None for each in lines] == [True, False]
+
+
+async def test_without_room_on_the_disk_no_hop_is_registered(one: Visits) -> None:
+    """The source goes back, and is fetched again when there is room."""
+    settings = one.visitor.settings
+    settings.log_folder.rmdir()
+    settings.log_folder.write_bytes(b"in the way")
+    visited = await one.visit("https://redirects.test/chain/1")
+    assert (visited.settlement.kind, visited.settlement.sent) == (Kind.BACK, True)
+    assert visited.settlement.lease.entry.url == "https://redirects.test/chain/1"
+    assert one.recorder.disk_full
+    settings.log_folder.unlink()
+    settings.log_folder.mkdir()
+    await asyncio.sleep(0.06)
+    (lease,) = await one.lease(1)
+    assert one.outcome(await one.visitor.visit(lease)) is Outcome.PAGE
+
+
 async def test_a_redirect_away_is_an_offer_to_its_own_domain(one: Visits) -> None:
     """The visit ends; the target is found for whoever serves that domain, as deep as its source."""
     visited = await one.visit("https://redirects.test/to/other.test")
@@ -209,6 +263,10 @@ async def test_a_bare_domain_falls_back_to_http(one: Visits, web: MiniWeb) -> No
     visited = await one.visit("https://httponly.test/", bare=True)
     assert one.outcome(visited) is Outcome.PAGE
     assert visited.settlement.pointer.endswith(" http://httponly.test/")
+    await one.recorder.commit()
+    lines = [each for each in read(one.visitor.settings.log_folder) if each.outcome != ROBOTS]
+    assert [each.url for each in lines] == ["https://httponly.test/", "http://httponly.test/"]
+    assert lines[0].outcome in FALL_BACK_TO_HTTP
     await asyncio.sleep(0.12)  # the page and the hop are paid for
     visited = await one.visit("https://httponly.test/page/1")  # written with its scheme: taken at its word
     assert visited.settlement.kind is Kind.LATER
