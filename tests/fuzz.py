@@ -14,10 +14,10 @@ if with_coverage:
     import atheris
 
     with atheris.instrument_imports(include=["node.rules"]):
-        from node.rules import charset, html, robots, sitemap, url
+        from node.rules import charset, html, robots, sitemap_read, url
         from node.rules.refusal import Refusal
 else:
-    from node.rules import charset, html, robots, sitemap, url
+    from node.rules import charset, html, robots, sitemap_read, url
     from node.rules.refusal import Refusal
 
 BASE = "https://h.test/dir/page.html?q=1"
@@ -62,7 +62,7 @@ def fuzz_charset(data: bytes) -> None:
 
 def fuzz_sitemap(data: bytes) -> None:
     """Any bytes as a sitemap: no more sitemaps than were asked for."""
-    found = sitemap.read(data, BASE, content_type=None, whole=True, max_sitemaps=5)
+    found = sitemap_read.read(data, BASE, content_type=None, whole=True, max_sitemaps=5)
     assert len(found.sitemaps) <= 5
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from node.rules import page, sitemap
+from node.rules import page, sitemap_read
 from node.rules.entry import NESTED, SITEMAP
 from node.rules.headers import every, text
 from node.rules.page import Reading
@@ -87,7 +87,7 @@ class PageReader:
         stored = self._archive.read(pointer.position, self._max_sitemap_bytes)
         decoded = decode_body(stored.body, stored.content_encoding, self._max_sitemap_bytes)
         decoded = undo_gzip(decoded, self._max_sitemap_bytes)
-        found = sitemap.read(
+        found = sitemap_read.read(
             decoded.body,
             pointer.url,
             content_type=text(stored.headers, b"content-type"),

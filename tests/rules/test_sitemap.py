@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from node.rules.refusal import Refusal
-from node.rules.sitemap import MAX_URLS, Sitemap, may_be_sitemap, read
+from node.rules.sitemap import may_be_sitemap
+from node.rules.sitemap_read import MAX_URLS, Sitemap, read
 
 URL = "http://h.test/maps/sitemap.xml"
 NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
