@@ -68,6 +68,7 @@ class Outcome(StrEnum):
     NOT_SENT = "not_sent"
     LOCAL_ERROR = "local_error"
     NO_FILES = "no_files"
+    WITHHELD = "withheld"
     LINE_DOWN = "line_down"
     LINE_LOST = "line_lost"
     GATEWAY_LIMITED = "gateway_limited"
@@ -147,6 +148,8 @@ TABLE: dict[Outcome, Row] = {
     Outcome.LOCAL_ERROR: Row(_NONE, retry=True),
     # No more files may be open in this process, so it never came to asking.
     Outcome.NO_FILES: Row(_NONE, sent=False, back=True),
+    # Once connected it was not ours to ask any more: this process had been stopped, or the host excluded.
+    Outcome.WITHHELD: Row(_NONE, sent=False, back=True),
     # Our own line (rules/line.py): nobody's fault but ours. What may have arrived is paid for with a delay.
     Outcome.LINE_DOWN: Row(_NONE, sent=False, back=True),
     Outcome.LINE_LOST: Row(_NONE, back=True),

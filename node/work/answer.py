@@ -35,6 +35,8 @@ Truncated = Literal["length", "time", "disconnect"]
 """WARC's words for why a body is not whole."""
 Accept = Callable[[str | None], bool]
 """Whether the body of a 2xx response with this Content-Type (None = without one) is wanted."""
+MaySend = Callable[[], bool]
+"""Whether a request may still be sent, asked once the connection stands."""
 
 
 class _Unpaused:
@@ -61,6 +63,7 @@ class Answer:
         "_chunks",
         "_loop",
         "_max_bytes",
+        "_may_send",
         "_mending",
         "_odd",
         "_parser",
@@ -77,10 +80,17 @@ class Answer:
         "wire_bytes",
     )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, max_bytes: int, accept: Accept | None) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        max_bytes: int,
+        accept: Accept | None,
+        may_send: MaySend | None = None,
+    ) -> None:
         self._loop = loop
         self._max_bytes = max_bytes
         self._accept = accept
+        self._may_send = may_send
         self._parser = self._new_parser()
         self._payload: StreamReader | None = None
         self._raw = bytearray()  # what came while the head was not complete
@@ -123,6 +133,13 @@ class Answer:
     def body(self) -> bytes:
         """The body so far."""
         return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+
+    def may_ask(self) -> bool:
+        """Whether the request may still be sent; if not, that is what became of it."""
+        if self._may_send is None or self._may_send():
+            return True
+        self.failure = Failure(Outcome.WITHHELD, "not ours to ask any more")
+        return False
 
     def feed(self, data: bytes) -> bool:
         """More bytes; True when nothing more is wanted."""

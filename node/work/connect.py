@@ -42,7 +42,11 @@ class Progress:
 
 
 class Reader(Protocol):
-    """Takes what arrives on a connection. Neither method raises."""
+    """Takes what arrives on a connection. No method raises."""
+
+    def may_ask(self) -> bool:
+        """Whether the request may go out, asked when the connection stands: making it can take long, and a
+        process may be stopped meanwhile."""
 
     def feed(self, data: bytes) -> bool:
         """More bytes; True when nothing more is wanted."""
@@ -70,12 +74,11 @@ class Connection(asyncio.Protocol):
     def ask(self, request: bytes, reader: Reader) -> None:
         """Send ``request`` as soon as connected, and give what comes back to ``reader``."""
         self._reader = reader
+        self._request = request
         if self.done.done():
             self.done = asyncio.get_running_loop().create_future()
-        if self._transport is None:
-            self._request = request
-        else:
-            self._transport.write(request)
+        if self._transport is not None:
+            self._send(self._transport)
 
     def abort(self) -> None:
         """Close at once. An endless answer would keep an orderly TLS shutdown waiting for its end."""
@@ -96,7 +99,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.write(self._request)
+        self._send(self._transport)
 
     def data_received(self, data: bytes) -> None:
         if self._reader is None:
@@ -109,6 +112,13 @@ class Connection(asyncio.Protocol):
         self._transport = None
         if self._reader is not None:
             self._reader.end(exc)
+            self._finish()
+
+    def _send(self, transport: asyncio.Transport) -> None:
+        if self._reader is not None and self._reader.may_ask():
+            transport.write(self._request)
+        else:
+            self.abort()
             self._finish()
 
     def _finish(self) -> None:

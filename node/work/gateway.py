@@ -27,7 +27,7 @@ from node.rules.retry_after import retry_after_s
 from node.settings import Settings
 from node.store.connection import LOST, AsyncStore
 from node.store.gateway import Event, Turn, gateway
-from node.work.answer import Accept
+from node.work.answer import Accept, MaySend
 from node.work.failure import Failure
 from node.work.gateway_answer import is_private, no_answer, of_target, signs_of
 from node.work.http import Client, Fetched
@@ -52,7 +52,7 @@ _OUTCOMES = {
 }
 _STOPPED = _OUTCOMES | {Told.FAILED: Outcome.GATEWAY_UNREACHABLE}
 """While everything is stopped nothing is called, so whatever stopped it, the URL goes back."""
-_OURS = frozenset({Outcome.LOCAL_ERROR, Outcome.NOT_SENT})
+_OURS = frozenset({Outcome.LOCAL_ERROR, Outcome.NOT_SENT, Outcome.WITHHELD})
 _NOBODY_THERE = frozenset(
     {
         Outcome.DNS_FAILED,
@@ -99,6 +99,7 @@ class Gateway:
         max_wire_bytes: int,
         accept: Accept | None = None,
         cookies: str | None = None,
+        may_send: MaySend | None = None,
     ) -> Fetched:
         """See ``Client.fetch``; the deadline begins when it is our turn. Also raises ``LOST``."""
         try:
@@ -119,6 +120,7 @@ class Gateway:
                 max_wire_bytes=max_wire_bytes,
                 accept=accept,
                 cookies=cookies,
+                may_send=may_send,
             )
             fetched.ip, fetched.request = None, request.head(target, b"", cookies)
             return await self._judge(fetched, secret, turn, accept)

@@ -20,7 +20,7 @@ from node.rules.gateway import Speaker
 from node.rules.outcome import Outcome
 from node.rules.pressure import Reason
 from node.rules.usage import Said
-from node.work.answer import Accept, Answer, Truncated
+from node.work.answer import Accept, Answer, MaySend, Truncated
 from node.work.connect import Connection, Connector, Progress
 from node.work.failure import TIMED_OUT, Failure, words
 from node.work.resolve import Addresses, Resolver
@@ -85,6 +85,7 @@ class Fetching(Protocol):
         max_wire_bytes: int,
         accept: Accept | None = None,
         cookies: str | None = None,
+        may_send: MaySend | None = None,
     ) -> Fetched:
         """See ``Client.fetch``."""
 
@@ -170,14 +171,16 @@ class Client:
         max_wire_bytes: int,
         accept: Accept | None = None,
         cookies: str | None = None,
+        may_send: MaySend | None = None,
     ) -> Fetched:
         """GET the canonical ``url``; the response, or what became of the request, within ``deadline_s``.
 
         The body is cut after ``max_wire_bytes``. A 2xx answer whose type ``accept`` refuses is cut at its
-        headers. ``cookies`` is the value of the Cookie header. Raises nothing but ``CancelledError``.
+        headers. ``cookies`` is the value of the Cookie header. Where ``may_send`` says no, once connected,
+        nothing is sent (``WITHHELD``). Raises nothing but ``CancelledError``.
         """
         started_unix_s, started = time.time(), time.monotonic()
-        answer = Answer(asyncio.get_running_loop(), max_wire_bytes, accept)
+        answer = Answer(asyncio.get_running_loop(), max_wire_bytes, accept, may_send)
         progress = Progress()
         sent = b""
         try:

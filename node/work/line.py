@@ -25,7 +25,7 @@ from node.rules.line import PROBES, Judgement, Line, network_of
 from node.rules.outcome import TABLE, Outcome
 from node.rules.pressure import Reason
 from node.store.tally import Tally
-from node.work.answer import Accept
+from node.work.answer import Accept, MaySend
 from node.work.http import Client, Fetched
 from node.work.resolve import Addresses
 
@@ -81,6 +81,7 @@ class LineWatch:
         max_wire_bytes: int,
         accept: Accept | None = None,
         cookies: str | None = None,
+        may_send: MaySend | None = None,
     ) -> Fetched:
         """See ``Client.fetch``. A failure may be held back for ``HOLD_S`` beyond the deadline.
 
@@ -93,7 +94,12 @@ class LineWatch:
         self._under_way += 1
         try:
             fetched = await self._client.fetch(
-                url, deadline_s=deadline_s, max_wire_bytes=max_wire_bytes, accept=accept, cookies=cookies
+                url,
+                deadline_s=deadline_s,
+                max_wire_bytes=max_wire_bytes,
+                accept=accept,
+                cookies=cookies,
+                may_send=may_send,
             )
             ended_s = self._clock()
             self._note(url, registrable(host), fetched, began_s, ended_s, asks_dns=asks)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from node.rules import url as urls
 from node.rules.outcome import LINE, REDIRECT_STATUSES, TABLE, Outcome, Signal
@@ -78,12 +79,16 @@ class Robots:
         self._asking: dict[str, asyncio.Future[Asked]] = {}
 
     async def rules_for(
-        self, domain: str, origin: str, before_each: Callable[[str], Awaitable[bool]]
+        self,
+        domain: str,
+        origin: str,
+        before_each: Callable[[str], Awaitable[bool]],
+        may_send: Callable[[str], bool],
     ) -> Asked:
         """The rules in force for ``origin``.
 
         ``before_each(url)`` is awaited before every request; it keeps the gap and answers whether the
-        request may still be sent.
+        request may still be sent. So does ``may_send(url)`` when the connection stands.
         """
         under_way = self._asking.get(origin)
         if under_way is not None:
@@ -99,7 +104,7 @@ class Robots:
         future: asyncio.Future[Asked] = asyncio.get_running_loop().create_future()
         self._asking[origin] = future
         try:
-            answer = await self._known_or_ask(domain, origin, before_each)
+            answer = await self._known_or_ask(domain, origin, before_each, may_send)
         except BaseException:
             # whoever waits must not wait for ever; to them it was a request that never went out
             future.set_result(Asked(None, cut_short=True))
@@ -111,7 +116,11 @@ class Robots:
             del self._asking[origin]
 
     async def _known_or_ask(
-        self, domain: str, origin: str, before_each: Callable[[str], Awaitable[bool]]
+        self,
+        domain: str,
+        origin: str,
+        before_each: Callable[[str], Awaitable[bool]],
+        may_send: Callable[[str], bool],
     ) -> Asked:
         known = await self._cache.get(domain, origin)
         now = self._now_ms()
@@ -121,10 +130,15 @@ class Robots:
             return Asked(None, outcome=Outcome.ROBOTS_UNAVAILABLE, wait_ms=known.expires_ms - now)
         if known is None and not await self._cache.may_add(domain):
             return Asked(None, no_room=True)
-        return await self._ask(domain, origin, known.failures if known else 0, before_each)
+        return await self._ask(domain, origin, known.failures if known else 0, before_each, may_send)
 
     async def _ask(
-        self, domain: str, origin: str, failures: int, before_each: Callable[[str], Awaitable[bool]]
+        self,
+        domain: str,
+        origin: str,
+        failures: int,
+        before_each: Callable[[str], Awaitable[bool]],
+        may_send: Callable[[str], bool],
     ) -> Asked:
         url = origin + "/robots.txt"
         requests = 0
@@ -135,7 +149,7 @@ class Robots:
                 url,
                 deadline_s=self._deadline_s,
                 max_wire_bytes=MAX_BODY_BYTES,
-                accept=None,
+                may_send=partial(may_send, url),
             )
             row = TABLE[fetched.outcome]
             if row.back:  # it never came to asking, which says nothing of the site

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from node.rules import url as urls
 from node.rules.addresses import counts
@@ -120,10 +121,15 @@ class _Visit(Hops):
         shared = self.shared
         if self.asked:
             await asyncio.sleep(shared.settings.hop_gap_s)
-        if not shared.may_send(self.lease) or shared.exclusions.covers(urls.host(url)):
+        if not self._may_send(url):
             return False
         self.asked = True
         return True
+
+    def _may_send(self, url: str) -> bool:
+        """Is the lease still ours, and the host not excluded? Asked once more when the connection stands."""
+        shared = self.shared
+        return shared.may_send(self.lease) and not shared.exclusions.covers(urls.host(url))
 
     async def _ask_robots(self, url: str) -> Settlement | str | None:
         """None: go on. A URL: go on with that one. A settlement: the visit ends here."""
@@ -131,7 +137,7 @@ class _Visit(Hops):
         origin = urls.origin(url)
         if shared.exclusions.covers(urls.host(url)):
             return self.not_sent(url)
-        asked = await shared.robots.rules_for(self.lease.domain, origin, self._before_request)
+        asked = await shared.robots.rules_for(self.lease.domain, origin, self._before_request, self._may_send)
         if asked.requests:
             self.sent = True
         if asked.rules is None:
@@ -190,6 +196,7 @@ class _Visit(Hops):
             max_wire_bytes=shared.settings.max_wire_bytes(sitemap=bool(self.lease.entry.sitemap)),
             accept=self._accepts,
             cookies=cookies,
+            may_send=partial(self._may_send, url),
         )
         self.place = shared.neighbours.place(url, fetched.ip, self.lease.domain) or self.place
         gate = None if TABLE[fetched.outcome].back else challenge_in(fetched)

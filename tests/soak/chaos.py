@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tests.chaos import picture, place, proof
 from tests.chaos.plan import Kind, Plan
-from tests.chaos.run import Run, go, prepared
+from tests.chaos.run import Run, go, keep, prepared
 from tests.soak.verdict import Claim, Verdict
 
 HELP = "all faults at random, for hours; nothing may be lost"
@@ -68,6 +68,8 @@ def run(args: argparse.Namespace, work: Path, say: Callable[[str], None]) -> Ver
         with prepared(plan, folder, work / "tls") as ran:
             go(ran, say, patience_s=10 * _REST_S)
             verdicts.append(proof.judge(ran, least_faults=round(plan.faults * 0.9)))
+            if not verdicts[-1].holds:
+                say(f"what it left is in {keep(ran, folder)}")
         counts += ran.counts()
         seconds += ran.seconds
         if len(verdicts) == 1 and args.plot is not None:

@@ -596,6 +596,20 @@ def test_connections_are_kept() -> None:
     assert (server.connections, len(server.requests)) == (1, 1)
 
 
+def test_what_is_not_ours_any_more_is_not_sent() -> None:
+    """Asked when the connection stands, a new one or a kept one; the server sees nothing of it."""
+
+    async def do(client: Client) -> None:
+        for path in ("/a", "/b"):
+            assert (await get(client, path)).body == path.encode()
+            withheld = await client.fetch(
+                "http://h1.test/never", deadline_s=5, max_wire_bytes=1_000, may_send=lambda: False
+            )
+            assert (withheld.outcome, withheld.status) == (Outcome.WITHHELD, None)
+
+    assert b"/never" not in b"".join(kept(do).requests)
+
+
 def test_connections_are_not_shared() -> None:
     """Two requests at once have two connections; both are kept."""
 

@@ -403,6 +403,7 @@ def test_every_row_of_the_table_is_walked() -> None:
     elsewhere = {
         Outcome.LINE_LOST: "tests/work/test_line.py",
         Outcome.NO_FILES: "tests/work/test_gauges.py",
+        Outcome.WITHHELD: "tests/work/test_visit.py",
         Outcome.GATEWAY_UNREACHABLE: "tests/work/test_gateway.py",
     }
     slows = {o for o, row in TABLE.items() if row.signal in (Signal.THROTTLE, Signal.DEAD) or row.back}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from node.rules.entry import Lease
 from node.rules.outcome import Outcome, Signal
 from node.store import keys
 from node.store.domain_record import unpack
@@ -280,6 +281,29 @@ async def test_nothing_is_sent_on_a_lease_that_is_not_ours(one: Visits, web: Min
     assert (visited.settlement.kind, visited.settlement.sent) == (Kind.BACK, False)
     assert asked(web, "other.test", since) == []
     assert one.asked == ["https://other.test/"]
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_nothing_is_sent_on_a_lease_that_was_lost_while_connecting(
+    one: Visits, web: MiniWeb, known: bool
+) -> None:
+    """A process that was stopped between the question and the request asks once more, connected as it is."""
+    if known:
+        await one.visit("https://other.test/page/1")
+        await asyncio.sleep(0.06)
+    since = all_logged(web)
+    asked_before = len(one.asked)
+
+    def may_send(lease: Lease) -> bool:
+        one.asked.append(lease.entry.url)
+        return len(one.asked) == asked_before + 1
+
+    one.visitor.may_send = may_send
+    visited = await one.visit("https://other.test/")
+    assert len(one.asked) == asked_before + 2
+    assert (visited.settlement.kind, visited.settlement.sent) == (Kind.BACK, False)
+    assert visited.settlement.signal is Signal.NONE
+    assert asked(web, "other.test", since) == []
 
 
 @pytest.mark.parametrize("name", ["redirects.test", "test"])
