@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from node.cli import which
+from node.cli import loading, which
 from node.errors import ExitCode, InputError
 
 
@@ -44,21 +44,24 @@ def crawl(args: argparse.Namespace) -> int:
 
 
 def fetcher(args: argparse.Namespace) -> int:
-    from node.work import fetcher
+    with loading.for_life():
+        from node.work import fetcher
 
     fetcher.main(which.of_node(args), args.number)
     return ExitCode.OK
 
 
 def parser_process(args: argparse.Namespace) -> int:
-    from node.work import parser
+    with loading.for_life():
+        from node.work import parser
 
     parser.main(which.of_node(args), args.number)
     return ExitCode.OK
 
 
 def watch(args: argparse.Namespace) -> int:
-    from node.work import watch
+    with loading.for_life():
+        from node.work import watch
 
     watch.main(which.of_node(args))
     return ExitCode.OK
