@@ -100,11 +100,6 @@ class Plan:
     leave_out: frozenset[Kind] = frozenset()
 
 
-def longest_stop_s(plan: Plan) -> float:
-    """For so long a process may be stopped that has something in hand, and is not taken for dead."""
-    return plan.longer * max(TABLE[kind].to_s for kind in (Kind.STOP, Kind.STOP_IN_VISIT))
-
-
 LEAST_FAULTS = 60
 """That must strike in a short run."""
 

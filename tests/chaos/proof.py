@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from node.rules.outcome import Outcome
 from node.work import shedding
-from tests.chaos.plan import REDIS_KILLS, Kind, longest_stop_s
+from tests.chaos.plan import REDIS_KILLS, Kind
 from tests.chaos.run import Run
 from tests.soak.verdict import Claim, Verdict
 from tests.web.graph import find, links
@@ -106,8 +106,8 @@ def _ledger(summary: Mapping[str, Any]) -> Claim:
 
 
 def _last_lines(log: Iterable[dict[str, Any]]) -> dict[str, str]:
-    """URL -> its last outcome by the fetch log."""
-    return {line["url"]: line["outcome"] for line in log}
+    """URL -> its last outcome by the fetch log, whose files are those of one process each."""
+    return {line["url"]: line["outcome"] for line in sorted(log, key=lambda line: line["t"])}
 
 
 _UNDER_WAY = frozenset({"line_down", "line_lost", "no_files", "not_sent"})
@@ -115,8 +115,8 @@ _UNDER_WAY = frozenset({"line_down", "line_lost", "no_files", "not_sent"})
 _REFUSALS = ("shed", "memory", "full")
 """What links come to that are offered while Redis has no memory. (``displaced`` is a URL that was admitted
 and had to give way then, which is remembered of it: no later link brings it back.)"""
-_PARSED_S = 5.0
-"""A page is parsed this soon after it was stored, once nobody is stopped who has it in hand."""
+_PARSED_S = 15.0
+"""A page is parsed this soon after it was stored, its parsers stopped and killed though they be."""
 _BELIEVED_S = 8.0
 """Parsers believe for so long that there is no room, with the time between two looks."""
 
@@ -153,7 +153,6 @@ def _without_memory(run: Run) -> list[tuple[float, float]]:
 
     While Redis was out of memory, or the node still took it to be: then the watch says so in ``control``.
     """
-    parsed_s = _PARSED_S + longest_stop_s(run.plan)
     struck = [(each.at_s, each.until_s) for each in run.struck if each.fault.kind is Kind.MEMORY]
     believed = [
         (look.at_s, look.at_s)
@@ -161,7 +160,7 @@ def _without_memory(run: Run) -> list[tuple[float, float]]:
         if look.counts is not None and look.counts.control.get(shedding.FIELD, "0") != "0"
     ]
     return [
-        (run.began_unix_s + first - parsed_s, run.began_unix_s + last + _BELIEVED_S)
+        (run.began_unix_s + first - _PARSED_S, run.began_unix_s + last + _BELIEVED_S)
         for first, last in struck + believed
     ]
 
