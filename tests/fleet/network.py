@@ -68,7 +68,7 @@ class Network:
     def wire(self, number: int) -> None:
         """Give node ``number`` (from 1) a namespace fresh from the factory, and join it to the bridge."""
         node = self.nodes[number - 1]
-        # The kernel takes its time with a namespace whose processes have just been killed, and so with its wire.
+        # The kernel takes its time with a namespace whose processes were just killed, and with its wire.
         run("ip", "-netns", self.control, "link", "delete", f"wire{number}", check=False)
         remove_namespace(node.namespace)
         self._namespace(node.namespace)
