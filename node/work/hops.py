@@ -82,7 +82,7 @@ class Hops(Endings):
     async def fall_back(self, url: str, outcome: Outcome, fetched: Fetched | None) -> str | None:
         """The http form of a bare domain whose https failed, once it is leased; else None.
 
-        ``fetched`` is None where it was robots.txt that could not be had.
+        ``fetched`` is None where it was robots.txt that could not be had: that request has its line.
         """
         if not (self.lease.entry.bare and url.startswith("https://")):
             return None
@@ -112,19 +112,17 @@ class Hops(Endings):
         The frontier is asked first what it would say, so that the log says the same; then the source is
         recorded, and registered once that is on disk. It may say something else by then: see ``recorded``.
         """
-        verdict = await self._hop(target, outcome, look=True)
-        if verdict != "ok":
-            return verdict
-        recorder = self.shared.recorder
         if fetched is not None:
+            verdict = await self._hop(target, outcome, look=True)
+            if verdict != "ok":
+                return verdict
+            recorder = self.shared.recorder
             recorder.record(self.lease, url, fetched, outcome)
-        else:
-            recorder.note(self.lease, url, outcome, "robots.txt could not be had; http is tried")
-        self.recorded = outcome
-        try:
-            await recorder.kept()
-        except DiskError:
-            return "stale"  # the source is fetched again when there is room
+            self.recorded = outcome
+            try:
+                await recorder.kept()
+            except DiskError:
+                return "stale"  # the source is fetched again when there is room
         verdict = await self._hop(target, outcome)
         if verdict == "ok":
             self.recorded = None

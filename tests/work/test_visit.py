@@ -16,8 +16,6 @@ from node.store import keys
 from node.store.domain_record import unpack
 from node.store.fetchlog import read
 from node.store.frontier import Kind
-from node.work.hops import FALL_BACK_TO_HTTP
-from node.work.record import ROBOTS
 from tests.redis_server import RedisServer
 from tests.web.running import MiniWeb
 from tests.web_test.client import ask
@@ -264,10 +262,6 @@ async def test_a_bare_domain_falls_back_to_http(one: Visits, web: MiniWeb) -> No
     visited = await one.visit("https://httponly.test/", bare=True)
     assert one.outcome(visited) is Outcome.PAGE
     assert visited.settlement.pointer.endswith(" http://httponly.test/")
-    await one.recorder.commit()
-    lines = [each for each in read(one.visitor.settings.log_folder) if each.outcome != ROBOTS]
-    assert [each.url for each in lines] == ["https://httponly.test/", "http://httponly.test/"]
-    assert lines[0].outcome in FALL_BACK_TO_HTTP
     await asyncio.sleep(0.12)  # the page and the hop are paid for
     visited = await one.visit("https://httponly.test/page/1")  # written with its scheme: taken at its word
     assert visited.settlement.kind is Kind.LATER
