@@ -281,7 +281,7 @@ class Client:
         progress.ip, progress.connected = kept.ip, time.monotonic()
         kept.ask(sent, answer)
         await self._read(kept, target, answer)
-        if answer.wire_bytes or answer.failure is None:
+        if answer.wire_bytes or answer.failure is None or answer.failure.outcome is Outcome.WITHHELD:
             return True
         progress.ip = progress.connected = answer.failure = None
         return False

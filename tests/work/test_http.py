@@ -607,7 +607,9 @@ def test_what_is_not_ours_any_more_is_not_sent() -> None:
             )
             assert (withheld.outcome, withheld.status) == (Outcome.WITHHELD, None)
 
-    assert b"/never" not in b"".join(kept(do).requests)
+    server = kept(do)
+    assert b"/never" not in b"".join(server.requests)
+    assert server.connections == 2, "none is made for what is withheld"
 
 
 def test_connections_are_not_shared() -> None:
