@@ -21,7 +21,7 @@ def draw(run: Run, path: Path) -> None:
     try:
         import matplotlib as mpl
     except ImportError:
-        raise RuntimeError("a picture wants matplotlib: install the extra 'plots'") from None
+        raise RuntimeError("a picture wants matplotlib: run scripts/setup --plots") from None
     mpl.use("svg")
     import matplotlib.pyplot as plt
 

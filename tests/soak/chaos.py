@@ -53,7 +53,7 @@ def run(args: argparse.Namespace, work: Path, say: Callable[[str], None]) -> Ver
     if reason is not None:
         raise RuntimeError(f"chaos can't be had here: {reason}")
     if args.plot is not None and find_spec("matplotlib") is None:
-        raise RuntimeError("--plot wants matplotlib: install the extra 'plots'")
+        raise RuntimeError("--plot wants matplotlib: run scripts/setup --plots")
     give_up = time.monotonic() + 3_600 * args.hours
     seed = args.seed if args.seed is not None else secrets.randbelow(1_000_000)
     verdicts: list[Verdict] = []
