@@ -119,6 +119,13 @@ need_boxes() {
   step "making what boxes are made from" "$VENV/bin/python" -m tests.fleet base || say "no boxes: the tests will say so"
 }
 
+# need_compiler: it makes what sets the wall clock of a crawl (tests/chaos/wall.c), which only root's tests do.
+need_compiler() {
+  [[ $EUID == 0 ]] && ! command -v cc >/dev/null || return 0
+  { may_install && step "installing a C compiler for a test" apt_install gcc libc6-dev; } \
+    || say "no C compiler: the test that needs it will say so"
+}
+
 # need_documentation: trees of real pages that tests read and crawl (tests/rules/real_pages.py,
 # tests/whole/documentation.py). MILLIARDE_REAL_PAGES=all wants more of them, 670 MB in all.
 need_documentation() {

@@ -2,6 +2,7 @@
 
 - ``plan``      the faults: a table of kinds, and a schedule drawn from a seed
 - ``place``     where it runs: a network, a clock and a small disk of its own, with a web and a name server
+- ``wall``      the wall clock of what runs there
 - ``names``     that name server, as a process
 - ``strikes``   how each kind strikes a crawl, and how it is undone
 - ``run``       one run: strike by the schedule, look on, start again what was killed

@@ -2,7 +2,8 @@
 
 Nothing of the node is replaced. It resolves names at a real name server, connects to public addresses (which
 are of a network namespace's own loopback), and reads the kernel's clock and boot id, which after a ``reboot``
-are those of a machine that has just started (by a time namespace, and a file mounted over the boot id).
+are those of a machine that has just started (by a time namespace, and a file mounted over the boot id). Its
+wall clock can be set (``wall``).
 Everything here needs root; whoever has not got it skips (``why_not``).
 """
 
@@ -21,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.chaos import names
+from tests.chaos import names, wall
 from tests.fleet.shell import Failed, missing_programs, run
 from tests.web.running import MiniWeb
 from tests.whole.crawl import until
@@ -41,6 +42,8 @@ def why_not() -> str | None:
     gone = missing_programs(*_PROGRAMS)
     if gone:
         return f"not installed: {', '.join(gone)}"
+    if wall.why_not():
+        return wall.why_not()
     try:
         run("unshare", "--net", "--mount", "--time", "--boottime", "1", "true")
     except Failed as error:
@@ -88,6 +91,7 @@ class Place:
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as opened:
             opened.enter_context(self._mounted())
+            self.wall = wall.Wall(self._folder)
             opened.enter_context(self._network())
             opened.callback(self._leave_boot)
             self.reboot()
@@ -183,7 +187,7 @@ class Place:
         assert self._boot is not None
         boot = self._boot.folder
         spaces = [f"--mount={boot / 'mnt'}", f"--time={boot / 'time_for_children'}", f"--wd={REPO}"]
-        return [*self._inside_net, *spaces, "--"]
+        return [*self._inside_net, *spaces, "--", "env", *self.wall.environment]
 
 
 def remove(folder: Path) -> None:

@@ -24,6 +24,7 @@ class Kind(StrEnum):
     DISK_FULL = "the disk is full to the last byte"
     DNS_SILENT = "the name server says nothing"
     DNS_BROKEN = "the name server fails (SERVFAIL)"
+    CLOCK = "the wall clock is set hours ahead or back, and right again"
     REDIS_KILL = "Redis alone is killed"
     REDIS_LOADING = "Redis alone is killed, and takes long to load (LOADING)"
     REDIS_ROLLED_BACK = "Redis alone is killed, and its last second is lost"
@@ -64,6 +65,7 @@ TABLE: dict[Kind, Sort] = {
     # an origin whose robots.txt could not be had waits a minute: it is to be over with the rest
     Kind.DNS_SILENT: Sort(4, 1, 4, within=(0.0, 0.5)),
     Kind.DNS_BROKEN: Sort(4, 1, 4, within=(0.0, 0.5)),
+    Kind.CLOCK: Sort(4, 2, 15),
     Kind.REDIS_KILL: Sort(2, quiet=True),
     Kind.REDIS_LOADING: Sort(2, quiet=True),
     Kind.REDIS_ROLLED_BACK: Sort(2, quiet=True),

@@ -37,7 +37,7 @@ def judge(run: Run, least_faults: int) -> Verdict:
     if run.code == 0:
         requests = run.place.web.requests()
         index, pages = stored.indexed_pages(run.crawl.out), stored.pages(run.crawl.out)
-        logged = _last_lines(run.crawl.fetch_log())
+        logged = _last_lines(run)
         claims += [
             _ledger(run.crawl.summary),
             _nothing_lost(run, index, logged),
@@ -49,6 +49,8 @@ def judge(run: Run, least_faults: int) -> Verdict:
             _whole(run),
         ]
         figures += _figures(run, requests, pages)
+        misdated = sum(abs(_true_s(run, line) - _shown_s(line)) >= 3_600 for line in run.crawl.fetch_log())
+        figures.append(("lines of the fetch log dated by a wrong wall clock", f"{misdated}"))
     return Verdict(tuple(claims), tuple(figures))
 
 
@@ -105,9 +107,21 @@ def _ledger(summary: Mapping[str, Any]) -> Claim:
     return Claim("every admitted URL is done, or dropped with a reason", said, holds)
 
 
-def _last_lines(log: Iterable[dict[str, Any]]) -> dict[str, str]:
+def _shown_s(line: Mapping[str, Any]) -> float:
+    return datetime.fromisoformat(line["t"]).timestamp()
+
+
+def _true_s(run: Run, line: Mapping[str, Any]) -> float:
+    """When a line of the fetch log was begun, whatever the wall clock showed."""
+    return run.place.wall.true_s(_shown_s(line))
+
+
+def _last_lines(run: Run) -> dict[str, str]:
     """URL -> its last outcome by the fetch log, whose files are those of one process each."""
-    return {line["url"]: line["outcome"] for line in sorted(log, key=lambda line: line["t"])}
+    return {
+        line["url"]: line["outcome"]
+        for line in sorted(run.crawl.fetch_log(), key=lambda line: _true_s(run, line))
+    }
 
 
 _UNDER_WAY = frozenset({"line_down", "line_lost", "no_files", "not_sent"})
@@ -170,7 +184,7 @@ def _stored_at(run: Run) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     for line in run.crawl.fetch_log():
         if line["outcome"] == "page":
-            found.setdefault(line["url"], []).append(datetime.fromisoformat(line["t"]).timestamp())
+            found.setdefault(line["url"], []).append(_true_s(run, line))
     return found
 
 

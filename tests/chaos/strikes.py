@@ -65,6 +65,7 @@ class Strikes:
     """The command was killed by us, and is to be started again."""
     loading: int = 0
     _fillers: int = field(default=0)
+    _clocks: int = field(default=0)
 
     def strike(self, fault: Fault) -> Undo:
         """Let a fault happen. Raises ``Missed``."""
@@ -88,6 +89,8 @@ class Strikes:
                 return self._signal_names(signal.SIGSTOP, signal.SIGCONT)
             case Kind.DNS_BROKEN:
                 return self._signal_names(signal.SIGUSR1, signal.SIGUSR2)
+            case Kind.CLOCK:
+                return self._set_clock()
             case Kind.REDIS_KILL:
                 return self._kill("redis")
             case Kind.REDIS_LOADING:
@@ -263,6 +266,12 @@ class Strikes:
             filler.unlink()
 
         return free
+
+    def _set_clock(self) -> Undo:
+        self._clocks += 1
+        hours = 2 * self._clocks * (1 if self._clocks % 2 else -1)
+        self.place.wall.set(3_600 * hours)
+        return lambda: self.place.wall.set(0)
 
     def _signal_names(self, strike: signal.Signals, undo: signal.Signals) -> Undo:
         self.place.names.send_signal(strike)

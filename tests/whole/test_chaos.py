@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
+import time
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.chaos import place, proof
+from tests.chaos import place, proof, wall
 from tests.chaos.plan import LEAST_FAULTS, TABLE, Kind, Plan, schedule, short
 from tests.chaos.run import go, keep, prepared
 from tests.conftest import missing
@@ -58,6 +61,28 @@ def _asked(t_ms: float, path: str, status: int = 200, host: str = "a.test") -> E
 def test_a_gap_that_is_broken_is_seen(requests: list[Entry], broken: int) -> None:
     """By the log of the web alone, with a delay of a second and a tenth within a visit."""
     assert len(list(proof.broken_gaps(requests, 1.0, 0.1))) == broken
+
+
+_TELL = "import time; input(); print(time.time(), time.clock_gettime(time.CLOCK_BOOTTIME), flush=True)"
+
+
+def test_a_wall_clock_is_set_under_a_running_process(tmp_path: Path) -> None:
+    """It shows another time at once, the clocks that only run on do not, and what it showed can be told."""
+    if wall.why_not():
+        missing(f"a wall clock can't be set here: {wall.why_not()}")
+    clock = wall.Wall(tmp_path)
+    command = ["env", *clock.environment, sys.executable, "-c", _TELL]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        clock.set(-7_200)
+        said, _ = process.communicate(b"\n", timeout=30)
+    shown_s, up_s = map(float, said.split())
+    assert abs(shown_s + 7_200 - time.time()) < 30
+    assert abs(up_s - time.clock_gettime(time.CLOCK_BOOTTIME)) < 30
+    clock.set(0)
+    assert clock.true_s(shown_s) == shown_s + 7_200
+    assert clock.true_s(time.time()) == pytest.approx(time.time(), abs=30)
+    with pytest.raises(ValueError, match="never"):
+        clock.true_s(shown_s - 3_600)
 
 
 @pytest.mark.whole
