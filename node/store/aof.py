@@ -1,9 +1,16 @@
-"""Redis's append-only file after a power cut: a torn or damaged end is cut off, and kept aside.
+"""Redis's append-only file after a power cut or a full disk: a torn or damaged end is cut off, and kept
+aside; holes are closed.
 
 Redis itself starts on a file that ends in the middle of a command; one with anything else at its end, zeros
 that a file system left or bytes of another file, it refuses. What stands before that is whole, and a lost end
 is what everything else is made for; so it need not be refused. Damage far from the end is another matter, and
-for people. Run as ``python -m node.store.aof FOLDER`` before Redis starts, and by whoever starts one here.
+for people.
+
+A hole is what Redis 7.0 leaves where a write ended early because the disk was full: it takes back the part
+that was written, but goes on behind it where the file is one that a rewrite has begun (it isn't open for
+appending). Then there are zeros between two whole commands; all that follows is whole, and would be refused.
+
+Run as ``python -m node.store.aof FOLDER`` before Redis starts, and by whoever starts one here.
 """
 
 from __future__ import annotations
@@ -27,22 +34,40 @@ MAX_CUT_BYTES: Final = 128 << 20
 KEPT: Final = 5
 """Ends that are kept aside; the oldest go first."""
 
+_LINE_BYTES: Final = 1_000
+"""Of annotation; Redis reads up to 1,024."""
+_ANNOTATION: Final = b"#%b\r\n"
+_MAYBE_A_HOLE: Final = b"\r\n\0"
+_NO_ZERO: Final = re.compile(rb"[^\0]")
+
 _Bytes = bytes | mmap.mmap
 _FILE = re.compile(r"file (\S+) seq \d+ type i")
 
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """An end that was cut off a file, and where it lies now."""
+    """An end that was cut off a file, and where it lies now; holes that were closed."""
 
     path: Path
     cut_bytes: int
     kept: Path | None
     """None where there was no room for it."""
+    holes: int = 0
 
     @property
     def words(self) -> str:
         """For the operator."""
+        return "; ".join(filter(None, (self._of_holes(), self._of_the_end())))
+
+    def _of_holes(self) -> str:
+        if not self.holes:
+            return ""
+        places = "1 place" if self.holes == 1 else f"{self.holes} places"
+        return f"Redis's log had no data in {places}, where the disk was full once; nothing is lost by that"
+
+    def _of_the_end(self) -> str:
+        if not self.cut_bytes:
+            return ""
         where = "are lost, for want of room" if self.kept is None else f"lie in {self.kept}"
         return (
             f"the last {self.cut_bytes:,} bytes of Redis's log were torn or damaged, as after a power cut; "
@@ -52,14 +77,19 @@ class Mended:
 
 def newest(folder: Path) -> Path | None:
     """The file that Redis with its files in ``folder`` appends to; None where there is none yet."""
+    found = _appended(folder)
+    return found[-1] if found and found[-1].exists() else None
+
+
+def _appended(folder: Path) -> list[Path]:
+    """That file, and after those that were it before, while a rewrite of them is under way."""
     logs = folder / "appendonlydir"
     try:
         manifests = list(logs.glob("*.manifest"))
         names = [name for each in manifests for name in _FILE.findall(each.read_text(encoding="utf-8"))]
     except (OSError, UnicodeDecodeError) as error:
         raise DiskError(f"{logs}: {error}; it can't be read") from error
-    path = logs / names[-1] if names else None
-    return path if path is not None and path.exists() else None
+    return [logs / name for name in names]
 
 
 def command_end(data: _Bytes, at: int) -> int | None:
@@ -84,9 +114,9 @@ def command_end(data: _Bytes, at: int) -> int | None:
     return at
 
 
-def whole_bytes(data: _Bytes) -> int:
-    """How much of a file is whole: commands, and transactions to their end."""
-    at, outside = 0, 0
+def whole_bytes(data: _Bytes, at: int = 0) -> int:
+    """Until where a file is whole from ``at`` on: commands, and transactions to their end."""
+    outside = at
     in_transaction = False
     while (end := command_end(data, at)) is not None:
         head = data[at : at + 16].upper()
@@ -101,7 +131,7 @@ def whole_bytes(data: _Bytes) -> int:
 
 
 def mend(folder: Path) -> Mended | None:
-    """Cut off what is torn or damaged at the end; None where nothing is. Redis must not run.
+    """Cut off what is torn or damaged at the end, close holes; None where nothing is. Redis must not run.
 
     Raises ``DiskError`` where too much would go, or the folder can't be written.
     """
@@ -109,19 +139,20 @@ def mend(folder: Path) -> Mended | None:
     if path is None:
         return None
     try:
+        holes = sum(_close_holes(each) for each in _appended(folder) if each.exists())
         size = path.stat().st_size
         if not size or _ends_whole(path, size):
-            return None
+            return Mended(path, 0, None, holes) if holes else None
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             whole = whole_bytes(data)
         if whole == size:
-            return None
+            return Mended(path, 0, None, holes) if holes else None
         if size - whole > MAX_CUT_BYTES:
             raise DiskError(
                 f"{path} is damaged at byte {whole:,} of {size:,}: too far from its end to cut off the rest; "
                 "restore a snapshot, or see what 'redis-check-aof --fix' would leave"
             )
-        return Mended(path, size - whole, _cut(path, whole))
+        return Mended(path, size - whole, _cut(path, whole), holes)
     except OSError as error:
         raise DiskError(f"{path}: {error.strerror}; its end can't be mended") from error
 
@@ -146,6 +177,51 @@ def _ends_whole(path: Path, size: int) -> bool:
         if at == len(tail):
             return True
     return False
+
+
+def _close_holes(path: Path) -> int:
+    """Fill the zeros between whole commands with what Redis reads over; how many holes there were."""
+    if not path.stat().st_size:
+        return 0
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as data:
+        closed = 0
+        if data.find(_MAYBE_A_HOLE) >= 0:
+            at = 0
+            while (hole := _hole(data, at)) is not None:
+                begin, end = hole
+                filler = _filler(end - begin)
+                data[begin : begin + len(filler)] = filler
+                closed, at = closed + 1, begin
+        if closed:
+            data.flush()
+    return closed
+
+
+def _hole(data: mmap.mmap, at: int) -> tuple[int, int] | None:
+    """The next one from the command at ``at`` on. Zeros at the very end, or before half a command, are none:
+    those are what a power cut leaves, and what was there is missing."""
+    begin = whole_bytes(data, at)
+    if data[begin : begin + 1] != b"\0":
+        return None
+    behind = _NO_ZERO.search(data, begin)
+    if behind is None or command_end(data, behind.start()) is None:
+        return None
+    return begin, behind.start()
+
+
+def _filler(size: int) -> bytes:
+    """What may stand between commands in the place of so many bytes: lines of annotation. Where there is no
+    room for one, the next command's sign is written over, too: it may have zeros before its number."""
+    if size < len(_ANNOTATION % b""):
+        return b"*" + b"0" * size
+    lines, least = b"", len(_ANNOTATION % b"")
+    while size:
+        here = min(size, _LINE_BYTES)
+        if 0 < size - here < least:
+            here -= least
+        lines += _ANNOTATION % (b"-" * (here - least))
+        size -= here
+    return lines
 
 
 def _cut(path: Path, whole: int) -> Path | None:

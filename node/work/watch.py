@@ -24,6 +24,7 @@ from node.work import process, shedding
 from node.work.metrics import NodeCollector
 from node.work.process import StopFlag
 from node.work.shedding import Shedder
+from node.work.syncing import Syncing
 from node.work.systemd import Units
 
 EVERY_S = 1.0
@@ -132,6 +133,7 @@ class Watch:
         self._advisor = Advisor()
         self._units = Units(settings)
         self._shedder = Shedder(settings, Frontier(settings))
+        self._syncing = Syncing()
 
     def run(self) -> None:
         self._serve()
@@ -194,6 +196,7 @@ class Watch:
         )
         self.tally.put_back([each for each, done in zip(tallies, tallied, strict=True) if done is None])
         self._shedder.sweep(self.store, time.monotonic())
+        self._syncing.look(self.store)
 
     def _leave(self) -> None:
         gone = [("HDEL", keys.PROCS, "watch"), ("HDEL", keys.CONTROL, shedding.FIELD)]

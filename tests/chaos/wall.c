@@ -1,6 +1,7 @@
 /* The wall clock of a process that this is loaded into (LD_PRELOAD): the kernel's, and as many seconds more as
  * the file named by MILLIARDE_WALL says, a number of 8 bytes that may change at any moment. All other clocks, and
- * whatever sleeps by them, stay as they are: so it is as if somebody had set the time of the machine. */
+ * whatever sleeps by them, stay as they are: so it is as if somebody had set the time of the machine.
+ * The 8 bytes after those count how often a file was synced. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -11,16 +12,18 @@
 #include <time.h>
 #include <unistd.h>
 
-static const volatile int64_t none = 0;
-static const volatile int64_t *ahead_s = &none;
+static int64_t nothing[2];
+static volatile int64_t *ahead_s = nothing;
 static int (*kernel_s)(clockid_t, struct timespec *);
+static int (*sync_file)(int);
 
 __attribute__((constructor)) static void begin(void) {
     kernel_s = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+    sync_file = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
     const char *path = getenv("MILLIARDE_WALL");
-    int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
     if (file < 0) return;
-    void *found = mmap(NULL, sizeof *ahead_s, PROT_READ, MAP_SHARED, file, 0);
+    void *found = mmap(NULL, sizeof nothing, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (found != MAP_FAILED) ahead_s = found;
     close(file);
 }
@@ -46,4 +49,9 @@ time_t time(time_t *at) {
     clock_gettime(CLOCK_REALTIME, &now);
     if (at) *at = now.tv_sec;
     return now.tv_sec;
+}
+
+int fdatasync(int file) {
+    __atomic_add_fetch(ahead_s + 1, 1, __ATOMIC_RELAXED);
+    return sync_file(file);
 }

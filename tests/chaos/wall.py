@@ -30,7 +30,7 @@ class Wall:
     def __init__(self, folder: Path) -> None:
         library, self._file = folder / "wall.so", folder / "wall"
         run(_COMPILER, "-O2", "-shared", "-fPIC", "-o", library, _SOURCE)
-        self._file.write_bytes(bytes(8))
+        self._file.write_bytes(bytes(16))
         self.environment = [f"LD_PRELOAD={library}", f"MILLIARDE_WALL={self._file}"]
         self._shown: list[tuple[float, int]] = [(time.time(), 0)]
         """From when, in true seconds, it was so many seconds ahead."""
@@ -40,6 +40,12 @@ class Wall:
         with self._file.open("r+b") as file:
             file.write(struct.pack("=q", ahead_s))
         self._shown.append((time.time(), ahead_s))
+
+    @property
+    def syncs(self) -> int:
+        """How often those that see this clock have synced a file (``fdatasync``)."""
+        count: int = struct.unpack("=8xq", self._file.read_bytes())[0]
+        return count
 
     def true_s(self, shown_s: float) -> float:
         """When it showed this time. Raises ``ValueError`` where it never did."""

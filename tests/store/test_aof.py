@@ -5,13 +5,18 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
 import pytest
+import redis
 
 from node.errors import DiskError
 from node.store import aof
+from tests.conftest import missing
+from tests.fleet.shell import run
 from tests.redis_server import RedisServer
+from tests.whole.crawl import until
 
 _VALUES = 200
 
@@ -143,3 +148,130 @@ def test_as_the_unit_runs_it(
     assert "7 bytes" in capsys.readouterr().err
     assert aof.main([str(redis.folder)]) == aof.main([str(tmp_path)]) == 0
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 375, 999, 1_000, 1_001, 1_002, 1_003, 2_001, 70_000])
+def test_a_hole_between_commands_is_closed(log: tuple[RedisServer, Path], size: int) -> None:
+    """Zeros with whole commands on both sides, of any length, in more than one place: nothing is cut off."""
+    redis, path = log
+    data = path.read_bytes()
+    first = aof.whole_bytes(data[: len(data) // 3])
+    second = data.rindex(b"*1\r\n$5\r\nMULTI")
+    path.write_bytes(data[:first] + b"\0" * size + data[first:second] + b"\0" * size + data[second:])
+    mended = aof.mend(redis.folder)
+    assert mended is not None
+    assert (mended.holes, mended.cut_bytes, mended.kept) == (2, 0, None)
+    assert "2 places" in mended.words
+    assert aof.mend(redis.folder) is None
+    assert _survivors(redis) == _ALL
+
+
+def test_a_hole_and_a_torn_end(log: tuple[RedisServer, Path]) -> None:
+    """Each is seen to."""
+    redis, path = log
+    data = path.read_bytes()
+    first = aof.whole_bytes(data[: len(data) // 3])
+    path.write_bytes(data[:first] + b"\0" * 400 + data[first:] + b"*3\r\n$3\r\nSET")
+    mended = aof.mend(redis.folder)
+    assert mended is not None
+    assert (mended.holes, mended.cut_bytes) == (1, 11)
+    assert _survivors(redis) == _ALL
+
+
+def test_zeros_that_took_something_with_them_are_no_hole(log: tuple[RedisServer, Path]) -> None:
+    """What a power cut leaves: before or behind them half a command is missing, so all from there on goes."""
+    redis, path = log
+    data = path.read_bytes()
+    at = len(data) // 2
+    path.write_bytes(data[:at] + b"\0" * 4_096 + data[at + 4_096 :])
+    mended = aof.mend(redis.folder)
+    assert mended is not None
+    assert mended.holes == 0
+    assert mended.cut_bytes == len(data) - aof.whole_bytes(data[:at])
+    assert 50 < len(_survivors(redis)) < 150
+
+
+def test_zeros_inside_a_transaction_are_no_hole(log: tuple[RedisServer, Path]) -> None:
+    """Redis writes those in one piece."""
+    redis, path = log
+    data = path.read_bytes()
+    at = data.rindex(b"*1\r\n$4\r\nEXEC")
+    path.write_bytes(data[:at] + b"\0" * 10 + data[at:])
+    mended = aof.mend(redis.folder)
+    assert mended is not None
+    assert mended.holes == 0
+    assert _survivors(redis) == _ALL - {"a", "b"}
+
+
+def test_values_that_look_like_a_hole_are_left_alone(new_redis: Callable[..., RedisServer]) -> None:
+    """Sites write what they like into a robots.txt."""
+    redis = new_redis(appendonly="yes", appendfsync="always")
+    value = b"\r\n\0\0\0*1\r\n$4\r\nPING\r\n"
+    with redis.client() as client:
+        client.set("robots", value)
+    redis.kill()
+    assert aof.mend(redis.folder) is None
+    redis.start()
+    with redis.client() as client:
+        assert client.get("robots") == value
+
+
+def test_a_full_disk_behind_a_rewrite_loses_nothing(
+    new_redis: Callable[..., RedisServer], tmp_path: Path
+) -> None:
+    """A real one: Redis's log is rewritten, the disk is full for a moment, much is written, Redis dies."""
+    if os.geteuid() != 0:
+        missing("only root can mount a small disk")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    run("mount", "-t", "tmpfs", "-o", "size=2m", "milliarde-aof", disk)
+    try:
+        server = new_redis(appendonly="yes", appendfsync="everysec", dir=str(disk))
+        with server.client() as client:
+            written, has_holes = _written_around_a_full_disk(client, disk)
+            leaves_holes = _version(client) < (7, 2)
+        server.kill()
+        mended = aof.mend(disk)
+        assert (mended is not None) == has_holes
+        assert mended is None or (mended.cut_bytes, mended.holes) == (0, 1)
+        assert has_holes or not leaves_holes
+        assert _survivors(server) >= written
+        server.kill()
+    finally:
+        run("umount", "-l", disk)
+
+
+def _written_around_a_full_disk(client: redis.Redis, disk: Path) -> tuple[set[str], bool]:
+    """All that Redis said it had written, before, meanwhile and after; and whether its log has zeros."""
+    written = set()
+
+    def write(name: str) -> bool:
+        try:
+            client.set(name, "x" * 300)
+        except redis.ResponseError:
+            return False
+        written.add(name)
+        return True
+
+    for number in range(100):
+        write(f"before:{number}")
+    client.bgrewriteaof()
+    until(lambda: not client.info("persistence")["aof_rewrite_in_progress"], "the log is rewritten")
+    assert write("in the new log")  # so that its last page has some room
+    filler = disk / "filler"
+    with filler.open("wb") as file:
+        room = os.statvfs(disk)
+        os.posix_fallocate(file.fileno(), 0, room.f_bavail * room.f_frsize)
+    numbers = count()
+    until(lambda: not write(f"full:{next(numbers)}"), "the disk is full", every_s=0)
+    filler.unlink()
+    until(lambda: write(f"room:{next(numbers)}"), "it writes again")
+    for number in range(100):
+        assert write(f"after:{number}")
+    log = aof.newest(disk)
+    assert log is not None
+    return written, b"\0" in log.read_bytes()
+
+
+def _version(client: redis.Redis) -> tuple[int, ...]:
+    return tuple(int(part) for part in client.info("server")["redis_version"].split("."))
