@@ -50,6 +50,7 @@ _LEAST: tuple[tuple[str, float], ...] = (
     ("archive.slow_s", 0.001),
     ("redis.slow_s", 0.001),
     ("redis.shed_queued_after_s", 0),
+    ("redis.stuck_s", 0),
     ("gateway.ceiling_per_s", 0.001),
     ("addresses.visits_per_s", 0),
     ("addresses.visits_at_once", 0),

@@ -234,6 +234,9 @@ class Redis(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """Where it lasts this long, URLs of those priorities that wait already are dropped, too."""
     slow_s: float = 1.0
     """Fetching pauses while calls to Redis take longer than this, and goes on at half of it."""
+    stuck_s: float = 120.0
+    """A Redis that takes connections and answers none for so long is ended by the watch, for its supervisor
+    to start it again (0 = never)."""
 
 
 class Watch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

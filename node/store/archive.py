@@ -26,13 +26,10 @@ from isal import isal_zlib
 
 from node.errors import DiskError, InUseError
 from node.store import warc
+from node.store.archive_names import DAMAGED, OPEN, SUFFIX
 from node.store.gzmember import Buffer
 from node.store.numbering import Numbering, fsync_folder
 from node.store.warc import Position, Response
-
-SUFFIX: Final = ".warc.gz"
-OPEN: Final = ".open"
-DAMAGED: Final = ".damaged"
 
 _PARTS_PER_CALL: Final = 1000
 """Buffers in one ``pwritev``; Linux takes 1,024."""

@@ -18,7 +18,7 @@ from typing import Final
 
 from node.errors import DiskError, InUseError
 from node.store import warc_read
-from node.store.archive import OPEN, SUFFIX
+from node.store.archive_names import OPEN, SUFFIX
 from node.store.gzmember import DamagedMemberError, MemberReader
 from node.store.numbering import fsync_folder
 from node.store.warc import Position

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from node.errors import CheckError
 from node.store import warc_read
-from node.store.archive import DAMAGED, OPEN
+from node.store.archive_names import DAMAGED, OPEN
 from node.store.gzmember import DamagedMemberError, inflate
 from node.store.warc import Position
 from node.store.warc_read import NotAResponse, StoredResponse

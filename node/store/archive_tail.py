@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from node.errors import DiskError
-from node.store.archive import OPEN, SUFFIX
 from node.store.archive_check import Found, found_of, scan
+from node.store.archive_names import OPEN, SUFFIX
 from node.store.gzmember import DamagedMemberError
 
 _log = logging.getLogger(__name__)

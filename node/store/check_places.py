@@ -17,7 +17,7 @@ from node.rules.domain import registrable
 from node.rules.shard import LANES, lane_of
 from node.rules.url import host
 from node.store import keys, spool
-from node.store.archive import DAMAGED, OPEN
+from node.store.archive_names import DAMAGED, OPEN
 from node.store.connection import Store
 from node.store.spool import Pointer, unpack
 

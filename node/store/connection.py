@@ -13,10 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import redis
@@ -27,11 +24,11 @@ from redis.exceptions import NoScriptError, RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
-from node.errors import InputError, NoRedisError, OtherCrawlError, StoreError
-from node.rules.domain import PSL_VERSION
+from node.errors import NoRedisError
 from node.settings import Settings
 from node.store import keys
-from node.store.clock import Clock, boot_id, boottime_ms, wall_ms
+from node.store.clock import Clock
+from node.store.meeting import Begun, begin
 from node.store.refusals import CanNotWriteError, is_out_of_memory, understood
 from node.store.scripts import Verb, all_scripts, script
 from node.store.unix_socket import UnixSocket
@@ -41,62 +38,6 @@ T = TypeVar("T")
 LOST = (RedisConnectionError, RedisTimeoutError, OSError)
 """What a broken connection raises, and a Redis that is still loading, or has no room on its disk; anything
 else is a bug."""
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """What ``begin`` found. ``how``: first, again, clean or unclean."""
-
-    base_ms: float
-    how: str
-    epoch_ms: int
-
-
-def fingerprint(settings: Settings) -> str:
-    """What must not change during a crawl, as one line; a process that shows another one is refused.
-
-    The domain list counts by its contents. Raises ``InputError`` where it can't be read.
-    """
-    parts = settings.frozen_part() | {"public_suffixes": PSL_VERSION}
-    if settings.crawl.domain_list is not None:
-        try:
-            with Path(settings.crawl.domain_list).open("rb") as file:
-                parts["domain_list"] = hashlib.file_digest(file, "sha256").hexdigest()[:16]
-        except OSError as error:
-            raise InputError(f"crawl.domain_list can't be read: {error}") from None
-    return " ".join(f"{name}={value}" for name, value in sorted(parts.items()))
-
-
-def _begin(settings: Settings, run_id: str, grace_ms: int) -> Verb[Begun]:
-    ours = fingerprint(settings)
-
-    def decode(answer: list[bytes]) -> Begun:
-        kind = answer[0]
-        if kind == b"schema":
-            raise OtherCrawlError(
-                f"this Redis holds a crawl of layout {answer[1].decode()}, this version knows "
-                f"{keys.SCHEMA}: use the version it was begun with, or a new folder"
-            )
-        if kind == b"damaged":
-            raise StoreError(
-                f"this Redis is damaged: {answer[1].decode()} is a {answer[2].decode()}, and we make none "
-                "of it; use a new folder, or a backup"
-            )
-        if kind == b"other":
-            theirs = answer[1].decode()
-            changed = " ".join(sorted(set(ours.split()) - set(theirs.split())))
-            found = " ".join(sorted(set(theirs.split()) - set(ours.split())))
-            raise OtherCrawlError(
-                f"another crawl, or one with other settings, has begun here (now {changed}; then {found}): "
-                "use a new folder, or the settings it began with"
-            )
-        return Begun(float(answer[1]), answer[2].decode(), int(answer[3]))
-
-    return Verb(
-        "begin",
-        (ours, run_id, boot_id(), f"{boottime_ms():.3f}", f"{wall_ms():.0f}", grace_ms, keys.SCHEMA),
-        decode,
-    )
 
 
 ADOPT_MS = 10_000
@@ -181,7 +122,8 @@ class Store(_Common):
         run_id = info_of(self.redis.execute_command("INFO", "server"))["run_id"]
         # The rest only once it has begun: else another process that is back could lease before `epoch` moved.
         self.redis.script_load(script("begin").source)
-        verb = _begin(self.settings, run_id, GRACE_MS)
+        known = self.redis.execute_command("EXISTS", keys.META)
+        verb = begin(self.settings, run_id, GRACE_MS, new=not known)
         try:
             begun = verb.decode(self.redis.execute_command(*verb.command()))
         except ResponseError as error:
@@ -260,7 +202,8 @@ class AsyncStore(_Common):
         async with self._beginning:
             run_id = info_of(await self.redis.execute_command("INFO", "server"))["run_id"]
             await self.redis.script_load(script("begin").source)  # then the rest: see Store
-            verb = _begin(self.settings, run_id, GRACE_MS)
+            known = await self.redis.execute_command("EXISTS", keys.META)
+            verb = begin(self.settings, run_id, GRACE_MS, new=not known)
             try:
                 begun = verb.decode(await self.redis.execute_command(*verb.command()))
             except ResponseError as error:

@@ -27,7 +27,7 @@ import msgspec
 from node.errors import DiskError
 from node.rules.outcome import Outcome
 from node.store import fetchlog
-from node.store.archive import DAMAGED, OPEN
+from node.store.archive_names import DAMAGED, OPEN
 from node.store.surt import surt
 
 _log = logging.getLogger(__name__)

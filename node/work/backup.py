@@ -21,8 +21,9 @@ from node import __version__
 from node.errors import DiskError, InputError, InUseError
 from node.settings import Settings
 from node.store import keys, moment, transfer
-from node.store.connection import Store, fingerprint
+from node.store.connection import Store
 from node.store.exclusions import LIST_NAME
+from node.store.meeting import fingerprint
 from node.store.moment import Moment
 from node.store.taken import FOLDER as TAKEN
 from node.store.transfer import MANIFEST, File, Manifest

@@ -16,7 +16,7 @@ from typing import Final
 from node import settings as settings_of
 from node.settings import Settings
 from node.store import fetchlog
-from node.store.archive import DAMAGED, OPEN
+from node.store.archive_names import DAMAGED, OPEN
 from node.store.exclusions import LIST_NAME
 from node.store.moment import Moment
 from node.store.taken import FOLDER as TAKEN

@@ -9,7 +9,7 @@ from pathlib import Path
 from node.rules.domain import registrable
 from node.rules.url import host
 from node.store import spool
-from node.store.archive import OPEN
+from node.store.archive_names import OPEN
 from node.store.connection import Store
 from node.store.spool import DeadLetter
 from node.work.operate import host_of

@@ -16,7 +16,7 @@ from pathlib import Path
 from node.errors import DiskError
 from node.settings import Settings
 from node.store import spool
-from node.store.archive import SUFFIX
+from node.store.archive_names import SUFFIX
 from node.store.connection import LOST, AsyncStore
 from node.store.tally import Tally
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from node.errors import ExitCode, MilliardeError, StoreError
 from node.settings import Settings
 from node.store import deaths, keys, snapshot
-from node.store.connection import LOST, Begun, Store, info_of
+from node.store.connection import LOST, Store, info_of
+from node.store.meeting import Begun
 from node.store.snapshot import Snapshot
 from node.store.tally import Tally
 from node.work import process, watchdog

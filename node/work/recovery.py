@@ -142,7 +142,6 @@ class _Settler:
         self._run = store.run_id
         self._leases: dict[str, Lease] = {}
         self._logged: dict[tuple[str, int], Logged] = {}
-        self._created_s = 0.0
         self.settled = 0
 
     async def tails(self, prefix: str) -> list[Tail]:
@@ -150,8 +149,6 @@ class _Settler:
         settings = self._store.settings
         found = await asyncio.to_thread(tails, settings.warc_folder, prefix, await _marks(self._store))
         if found:
-            (created_ms,) = await self._store.calls([], extra=[("HGET", keys.META, "created")])
-            self._created_s = int(created_ms or 0) / 1000
             self._leases = await _leases_of(self._store, self._number)
             wanted = {tail.file: tail.start for tail in found}
             log_name = f"fetch-f{self._number:02d}"
@@ -159,16 +156,13 @@ class _Settler:
         return found
 
     async def settle(self, tail: Tail, records: Sequence[Found], end: int) -> None:
-        """Settle the records of a file, first in the log, then in Redis; all is looked at up to ``end``.
-
-        What is older than the crawl is none of its business: somebody began anew in an old folder.
-        """
+        """Settle the records of a file, first in the log, then in Redis; all is looked at up to ``end``."""
         stored = []
         for record in records:
             line = self._logged.get((tail.file, record.position.offset))
             lease = self._leases.get(record.url)
             each = _stored(record, line, lease)
-            if each is None or _unix_s(record) < self._created_s:
+            if each is None:
                 continue
             stored.append(each)
             if line is None:

@@ -23,9 +23,10 @@ from node.errors import CheckError, DiskError, InputError, InUseError, OtherCraw
 from node.settings import Settings
 from node.settings.sections import Paths
 from node.store import fetchlog, keys, transfer
-from node.store.archive import DAMAGED, OPEN, SUFFIX
-from node.store.connection import LOST, fingerprint
+from node.store.archive_names import DAMAGED, OPEN, SUFFIX
+from node.store.connection import LOST
 from node.store.exclusions import LIST_NAME
+from node.store.meeting import fingerprint
 from node.store.numbering import fsync_folder
 from node.store.transfer import File, Manifest
 from node.work import process

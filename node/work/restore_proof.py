@@ -13,7 +13,7 @@ from node.errors import CheckError, StoreError
 from node.settings import Settings
 from node.settings.sections import Paths
 from node.store import keys, moment, spool
-from node.store.archive import DAMAGED, OPEN
+from node.store.archive_names import DAMAGED, OPEN
 from node.store.connection import Store
 from node.store.transfer import Manifest
 from node.work.backup_files import WARC

@@ -16,8 +16,8 @@ import msgspec
 
 from node.errors import InputError
 from node.store import archive_check
-from node.store.archive import OPEN, SUFFIX
 from node.store.archive_check import Verdict
+from node.store.archive_names import OPEN, SUFFIX
 
 INDEX = "index.cdxj"
 BAD_SHOWN = 20

@@ -24,6 +24,7 @@ from node.work import process, shedding
 from node.work.metrics import NodeCollector
 from node.work.process import StopFlag
 from node.work.shedding import Shedder
+from node.work.stuck import Stuck
 from node.work.syncing import Syncing
 from node.work.systemd import Units
 
@@ -134,6 +135,7 @@ class Watch:
         self._units = Units(settings)
         self._shedder = Shedder(settings, Frontier(settings))
         self._syncing = Syncing()
+        self._stuck = Stuck(settings.paths.redis_socket, settings.redis.stuck_s)
 
     def run(self) -> None:
         self._serve()
@@ -164,6 +166,9 @@ class Watch:
                 self.store.begin()
                 return
             except (*LOST, StoreError):
+                process.notify("WATCHDOG=1")
+                while self._stuck.look() and not self.stop.requested:
+                    process.notify("WATCHDOG=1")
                 time.sleep(0.25)
 
     def _tick(self) -> None:

@@ -84,9 +84,15 @@ class Operator:
             "milliarde_wheelhouse": str(wheels.folder),
             **variables,
         }
-        hosts = {box.name: {"ansible_host": box.address} for box in fleet}
+        self._told = told
+        self.tell()
+
+    def tell(self, **variables: Any) -> None:
+        """Write the inventory anew, with other values of these variables."""
+        self._told |= variables
+        hosts = {box.name: {"ansible_host": box.address} for box in self.fleet}
         # JSON is YAML
-        self.inventory.write_text(json.dumps({"nodes": {"vars": told, "hosts": hosts}}, indent=2))
+        self.inventory.write_text(json.dumps({"nodes": {"vars": self._told, "hosts": hosts}}, indent=2))
 
     def run(self, *words: str | Path, ends: str = "ok") -> str:
         """``milliarde-fleet WORDS``, which must end as said (see ``CODES``); what it printed."""

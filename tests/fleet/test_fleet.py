@@ -2,7 +2,7 @@
 
 Real systemd, real sshd, ``milliarde-fleet`` as an operator runs it. Only the control namespace serves the
 web, so its log shows what each node did. The tests are the steps of one story, in this order; where one
-fails, the rest is skipped.
+fails, the rest is skipped. What takes longer is in ``scripts/soak fleet``.
 """
 
 from __future__ import annotations
@@ -162,42 +162,12 @@ def test_a_full_disk_is_survived(story: Story) -> None:
     story.at_full_strength(box)
 
 
-def test_a_deploy_ends_at_the_first_node_that_does_not_run(story: Story) -> None:
-    """What a new version can't start on the first node is said, and the others keep the one they have."""
-    story.wheels.wait()
-    first, *others = story.fleet
-    before = [workers(box) for box in others]
-    broken = "/etc/systemd/system/milliarde-watch.service.d/broken.conf"
-    first.ssh(f"printf '[Service]\\nExecStartPre=/bin/false\\n' > {broken}")
-    told = story.operator.run("deploy", ends="failed")
-    assert "milliarde-watch.service" in told
-    assert told.count("not begun") == len(others)
-    assert [workers(box) for box in others] == before
-    assert all(FIRST in box.ssh("milliarde --version").stdout for box in others)
-    first.ssh(f"rm {broken} && systemctl daemon-reload && systemctl reset-failed")
-    story.goes_on(*others)
-
-
 def test_a_new_version_comes_to_one_node_after_the_other(story: Story) -> None:
-    """A rolling deploy in the middle of a crawl: no node is touched before the one before it runs again.
-
-    It makes up for the one that failed.
-    """
+    """A rolling deploy in the middle of a crawl: no node is touched before the one before it runs again."""
+    story.wheels.wait()
     story.operator.run("deploy")
     story.began_one_after_the_other()
     assert story.operator.status()["totals"]["versions"] == [SECOND]
-    story.goes_on()
-
-
-def test_a_restart_goes_from_node_to_node(story: Story) -> None:
-    """Redis and all processes anew, one node at a time; the crawl is where it was."""
-    before = [frozenset(found.values()) for found in story.fleet.each(workers)]
-    pages = story.operator.status()["totals"]["pages"]
-    story.operator.run("restart")
-    for box, ended in zip(story.fleet, before, strict=True):
-        story.at_full_strength(box, without=ended)
-    story.began_one_after_the_other()
-    assert story.operator.status()["totals"]["pages"] >= pages
     story.goes_on()
 
 

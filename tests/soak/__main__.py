@@ -13,7 +13,7 @@ from typing import Protocol
 
 from node.errors import ExitCode
 from tests.bench import machine
-from tests.soak import chaos, hostile, leaks, verdict
+from tests.soak import chaos, fleet, hostile, leaks, verdict
 from tests.soak.verdict import Verdict
 
 REPO = Path(__file__).resolve().parents[2]
@@ -32,7 +32,7 @@ class Soak(Protocol):
         """Do it."""
 
 
-SOAKS: dict[str, Soak] = {"hostile": hostile, "chaos": chaos, "leaks": leaks}
+SOAKS: dict[str, Soak] = {"hostile": hostile, "chaos": chaos, "leaks": leaks, "fleet": fleet}
 
 
 def main(argv: list[str] | None = None) -> int:

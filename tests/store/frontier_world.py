@@ -10,9 +10,10 @@ from node.rules.outcome import Signal
 from node.rules.shard import lane_of
 from node.settings import Settings, build
 from node.store import keys
-from node.store.connection import GRACE_MS, Begun, Store, fingerprint
+from node.store.connection import GRACE_MS, Store
 from node.store.domain_record import DomainRecord, unpack
 from node.store.frontier import Frontier, Group, Kind, Leased, Offered, Settlement
+from node.store.meeting import Begun, fingerprint
 from node.store.scripts import Verb
 from tests.redis_server import RedisServer
 

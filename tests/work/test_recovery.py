@@ -14,7 +14,8 @@ from node.rules.outcome import Outcome, Signal
 from node.rules.shard import lane_of
 from node.settings import build
 from node.store import aof, fetchlog, index, keys, spool
-from node.store.archive import OPEN, ArchiveWriter
+from node.store.archive import ArchiveWriter
+from node.store.archive_names import OPEN
 from node.store.archive_tail import UNKNOWN_BYTES, tails
 from node.store.connection import AsyncStore
 from node.store.fetchlog import FetchLog, LogEntry
@@ -41,6 +42,7 @@ class _Crawling:
         self.archive = ArchiveWriter(self.settings.warc_folder, PREFIX, info={})
         self.log = FetchLog(self.settings.log_folder, "fetch-f01")
         self.sizes: dict[str, int] = {}
+        self.wall_ahead_s = 0.0
 
     async def crawl(self) -> None:
         """Three pages, from their seeds to the spool."""
@@ -66,7 +68,7 @@ class _Crawling:
 
     def _visit(self, lease: Lease) -> Settlement:
         url = lease.entry.url
-        position = self.archive.append(response(url, date_unix_s=time.time()))
+        position = self.archive.append(response(url, date_unix_s=time.time() + self.wall_ahead_s))
         self.log.add(LogEntry(t=1.0, url=url, outcome=Outcome.PAGE, status=200, position=position))
         pointer = Pointer(position, 0, url).pack()
         return Settlement(lease, Kind.PAGE, Outcome.PAGE, Signal.SUCCESS, sent=True, pointer=pointer)
@@ -167,6 +169,22 @@ async def test_a_lost_log_line_is_made_up_for(crawling: _Crawling) -> None:
     log = FetchLog(made.settings.log_folder, "fetch-f01")
     assert await recover_archive(made.store, made.frontier, log, PREFIX, 1) == 3
     log.close()
+    await _is_settled(made, 3)
+    await made.store.close()
+
+
+@pytest.mark.parametrize("ahead_s", [-86_400.0, 86_400.0])
+async def test_a_wrong_wall_clock_keeps_nothing_from_being_settled(
+    crawling: _Crawling, ahead_s: float
+) -> None:
+    """Whatever date a record bears: it may seem to be older than the crawl."""
+    made = crawling
+    made.wall_ahead_s = ahead_s
+    await made.crawl()
+    await made.archive.close()
+    await made.crash("leased")
+    assert await catch_up(made.store, made.frontier, made.log, PREFIX, 1, {}) == 3
+    made.log.close()
     await _is_settled(made, 3)
     await made.store.close()
 

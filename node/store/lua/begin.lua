@@ -7,6 +7,7 @@
 --      5  wall clock, ms (Unix)
 --      6  grace_ms: how long a process may go on sending after it last heard of Redis
 --      7  schema version
+--      8  msgpack [file, bytes, ...]: what lies in the archive, where the caller found nothing of a crawl
 -- returns {'ok', clock base ms, 'first' | 'again' | 'clean' | 'unclean', epoch ms}
 --         {'other', fingerprint found}      another crawl, or other frozen settings
 --         {'schema', version found}
@@ -39,7 +40,7 @@ if meta[3] ~= ARGV[3] then
   base = math.floor(math.max(tonumber(call('GET', 'clock') or 0), wall) - boottime)
 end
 local epoch = tonumber(call('GET', 'epoch') or 0)
-local how = 'again'
+local how, older = 'again', {}
 local fields = { 'fingerprint', ARGV[1], 'run', ARGV[2], 'boot', ARGV[3], 'base', base, 'clean', '0',
   'schema', ARGV[7] }
 if meta[2] ~= ARGV[2] then
@@ -47,6 +48,7 @@ if meta[2] ~= ARGV[2] then
   if not meta[1] then
     how = 'first'
     in_pieces('HSET', 'meta', { 'created', now })
+    older = ARGV[8] and cmsgpack.unpack(ARGV[8]) or {}
   elseif meta[5] == '1' then
     how = 'clean'
   else
@@ -56,6 +58,7 @@ if meta[2] ~= ARGV[2] then
 end
 commit()
 call('HSET', 'meta', unpack(fields))
+in_pieces('HSET', 'archive', older)   -- of another crawl in this folder: it is looked at no more
 if how == 'unclean' then
   call('SET', 'epoch', epoch)
   -- The numbers given out last may be forgotten, and their leases still in use: they are not given out again.
