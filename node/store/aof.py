@@ -9,6 +9,8 @@ for people.
 A hole is what Redis 7.0 leaves where a write ended early because the disk was full: it takes back the part
 that was written, but goes on behind it where the file is one that a rewrite has begun (it isn't open for
 appending). Then there are zeros between two whole commands; all that follows is whole, and would be refused.
+Where the disk is full again before the next rewrite, Redis takes back too much, and what it had answered is
+gone from in front of the zeros: that is damage, with all behind it.
 
 Run as ``python -m node.store.aof FOLDER`` before Redis starts, and by whoever starts one here.
 """
@@ -37,11 +39,13 @@ KEPT: Final = 5
 _LINE_BYTES: Final = 1_000
 """Of annotation; Redis reads up to 1,024."""
 _ANNOTATION: Final = b"#%b\r\n"
-_MAYBE_A_HOLE: Final = b"\r\n\0"
+_BEHIND_ZEROS: Final = re.compile(rb"\0\*[1-9][0-9]*\r\n\$[0-9]+\r\n")
+"""How a command begins behind a hole. (What sites say is in values, and may look so, too.)"""
 _NO_ZERO: Final = re.compile(rb"[^\0]")
 
 _Bytes = bytes | mmap.mmap
 _FILE = re.compile(r"file (\S+) seq \d+ type i")
+_ANY = re.compile(r"file (\S+) seq \d+ type [bi]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,16 @@ def _appended(folder: Path) -> list[Path]:
     return [logs / name for name in names]
 
 
+def bytes_in_force(folder: Path) -> int:
+    """Of all files that a start would read. Raises ``DiskError``."""
+    manifest = folder / "appendonlydir"
+    try:
+        names = [name for each in manifest.glob("*.manifest") for name in _ANY.findall(each.read_text())]
+        return sum((manifest / name).stat().st_size for name in names)
+    except (OSError, UnicodeDecodeError) as error:
+        raise DiskError(f"{manifest}: {error}; it can't be read") from error
+
+
 def command_end(data: _Bytes, at: int) -> int | None:
     """Where the command that begins at ``at`` ends; None where no whole one does (RESP arrays)."""
     line_end = data.find(b"\r\n", at, at + 1_100)
@@ -139,9 +153,10 @@ def mend(folder: Path) -> Mended | None:
     if path is None:
         return None
     try:
-        holes = sum(_close_holes(each) for each in _appended(folder) if each.exists())
+        suspect = [each for each in _appended(folder) if each.exists() and _has_zeros(each)]
+        holes = sum(map(_close_holes, suspect))
         size = path.stat().st_size
-        if not size or _ends_whole(path, size):
+        if not size or (path not in suspect and _ends_whole(path, size)):
             return Mended(path, 0, None, holes) if holes else None
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             whole = whole_bytes(data)
@@ -179,19 +194,23 @@ def _ends_whole(path: Path, size: int) -> bool:
     return False
 
 
+def _has_zeros(path: Path) -> bool:
+    """Does a command follow zeros anywhere? Some GB a second; only where it does all commands are read."""
+    if not path.stat().st_size:
+        return False
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return _BEHIND_ZEROS.search(data) is not None
+
+
 def _close_holes(path: Path) -> int:
     """Fill the zeros between whole commands with what Redis reads over; how many holes there were."""
-    if not path.stat().st_size:
-        return 0
+    closed, at = 0, 0
     with path.open("r+b") as file, mmap.mmap(file.fileno(), 0) as data:
-        closed = 0
-        if data.find(_MAYBE_A_HOLE) >= 0:
-            at = 0
-            while (hole := _hole(data, at)) is not None:
-                begin, end = hole
-                filler = _filler(end - begin)
-                data[begin : begin + len(filler)] = filler
-                closed, at = closed + 1, begin
+        while (hole := _hole(data, at)) is not None:
+            at, end = hole
+            filler = _filler(end - at)
+            data[at : at + len(filler)] = filler
+            closed += 1
         if closed:
             data.flush()
     return closed

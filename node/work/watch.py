@@ -21,6 +21,7 @@ from node.store.frontier import Frontier
 from node.store.snapshot import Report, Snapshot
 from node.store.tally import Tally, rss_bytes
 from node.work import process, shedding
+from node.work.holes import Holes
 from node.work.metrics import NodeCollector
 from node.work.process import StopFlag
 from node.work.shedding import Shedder
@@ -135,6 +136,7 @@ class Watch:
         self._units = Units(settings)
         self._shedder = Shedder(settings, Frontier(settings))
         self._syncing = Syncing()
+        self._holes = Holes()
         self._stuck = Stuck(settings.paths.redis_socket, settings.redis.stuck_s)
 
     def run(self) -> None:
@@ -202,6 +204,7 @@ class Watch:
         self.tally.put_back([each for each, done in zip(tallies, tallied, strict=True) if done is None])
         self._shedder.sweep(self.store, time.monotonic())
         self._syncing.look(self.store)
+        self._holes.look(self.store)
 
     def _leave(self) -> None:
         gone = [("HDEL", keys.PROCS, "watch"), ("HDEL", keys.CONTROL, shedding.FIELD)]

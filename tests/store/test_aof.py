@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import redis
 
 from node.errors import DiskError
 from node.store import aof
-from tests.conftest import missing
-from tests.fleet.shell import run
 from tests.redis_server import RedisServer
-from tests.whole.crawl import until
+from tests.store.full_disk import FullDisk, disk_that_was_full
 
 _VALUES = 200
 
@@ -39,6 +35,12 @@ def _survivors(redis: RedisServer) -> set[str]:
     redis.start()
     with redis.client() as client:
         return {key.decode() for key in client.execute_command("KEYS", "*")}
+
+
+@pytest.fixture
+def full_disk(redis_binary: str, tmp_path: Path) -> Iterator[FullDisk]:
+    with disk_that_was_full(redis_binary, tmp_path / "disk") as found:
+        yield found
 
 
 _ALL = {f"value:{number}" for number in range(_VALUES)} | {"a", "b"}
@@ -191,6 +193,22 @@ def test_zeros_that_took_something_with_them_are_no_hole(log: tuple[RedisServer,
     assert 50 < len(_survivors(redis)) < 150
 
 
+def test_damage_is_seen_though_the_end_is_whole(log: tuple[RedisServer, Path]) -> None:
+    """A disk that is full a second time: what was answered is gone from in front of the zeros. Megabytes
+    follow, all whole, but of a state that never was."""
+    redis, path = log
+    data = path.read_bytes()
+    at = aof.whole_bytes(data[: len(data) // 2])
+    more = b"*3\r\n$3\r\nSET\r\n$4\r\nmore\r\n$2000\r\n" + b"x" * 2_000 + b"\r\n"
+    path.write_bytes(data[: at - 56] + b"\0" * 495 + data[at:] + more * 1_000)
+    assert 1_000 * len(more) > aof.TAIL_BYTES
+    mended = aof.mend(redis.folder)
+    assert mended is not None
+    assert mended.holes == 0
+    assert mended.cut_bytes > len(data) // 2
+    assert "more" not in _survivors(redis)
+
+
 def test_zeros_inside_a_transaction_are_no_hole(log: tuple[RedisServer, Path]) -> None:
     """Redis writes those in one piece."""
     redis, path = log
@@ -216,62 +234,11 @@ def test_values_that_look_like_a_hole_are_left_alone(new_redis: Callable[..., Re
         assert client.get("robots") == value
 
 
-def test_a_full_disk_behind_a_rewrite_loses_nothing(
-    new_redis: Callable[..., RedisServer], tmp_path: Path
-) -> None:
+def test_a_full_disk_behind_a_rewrite_loses_nothing(full_disk: FullDisk) -> None:
     """A real one: Redis's log is rewritten, the disk is full for a moment, much is written, Redis dies."""
-    if os.geteuid() != 0:
-        missing("only root can mount a small disk")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    run("mount", "-t", "tmpfs", "-o", "size=2m", "milliarde-aof", disk)
-    try:
-        server = new_redis(appendonly="yes", appendfsync="everysec", dir=str(disk))
-        with server.client() as client:
-            written, has_holes = _written_around_a_full_disk(client, disk)
-            leaves_holes = _version(client) < (7, 2)
-        server.kill()
-        mended = aof.mend(disk)
-        assert (mended is not None) == has_holes
-        assert mended is None or (mended.cut_bytes, mended.holes) == (0, 1)
-        assert has_holes or not leaves_holes
-        assert _survivors(server) >= written
-        server.kill()
-    finally:
-        run("umount", "-l", disk)
-
-
-def _written_around_a_full_disk(client: redis.Redis, disk: Path) -> tuple[set[str], bool]:
-    """All that Redis said it had written, before, meanwhile and after; and whether its log has zeros."""
-    written = set()
-
-    def write(name: str) -> bool:
-        try:
-            client.set(name, "x" * 300)
-        except redis.ResponseError:
-            return False
-        written.add(name)
-        return True
-
-    for number in range(100):
-        write(f"before:{number}")
-    client.bgrewriteaof()
-    until(lambda: not client.info("persistence")["aof_rewrite_in_progress"], "the log is rewritten")
-    assert write("in the new log")  # so that its last page has some room
-    filler = disk / "filler"
-    with filler.open("wb") as file:
-        room = os.statvfs(disk)
-        os.posix_fallocate(file.fileno(), 0, room.f_bavail * room.f_frsize)
-    numbers = count()
-    until(lambda: not write(f"full:{next(numbers)}"), "the disk is full", every_s=0)
-    filler.unlink()
-    until(lambda: write(f"room:{next(numbers)}"), "it writes again")
-    for number in range(100):
-        assert write(f"after:{number}")
-    log = aof.newest(disk)
-    assert log is not None
-    return written, b"\0" in log.read_bytes()
-
-
-def _version(client: redis.Redis) -> tuple[int, ...]:
-    return tuple(int(part) for part in client.info("server")["redis_version"].split("."))
+    full_disk.server.kill()
+    had_hole = full_disk.has_hole
+    mended = aof.mend(full_disk.folder)
+    assert (mended is not None) == had_hole
+    assert mended is None or (mended.cut_bytes, mended.holes) == (0, 1)
+    assert _survivors(full_disk.server) >= full_disk.written
