@@ -85,7 +85,7 @@ def _info(store: Store) -> dict[str, str]:
 
 
 def _at_rest(info: dict[str, str]) -> bool:
-    """Nothing goes on that changes files, and it counts all of them (a new Redis not the first one until there
+    """Nothing goes on that changes files, and it counts all of them (a new Redis not the first until there
     was a rewrite, and before that there is no hole)."""
     return (
         info["aof_enabled"] == "1"
