@@ -31,6 +31,8 @@ from node.work.systemd import Units
 
 EVERY_S = 1.0
 _LET_GO_S = 2.0
+_ANSWER_S = 10.0
+"""Who has not answered a look by then is asked whether it answers anything (``stuck``)."""
 ADVICE_OVER_S = 10.0
 
 
@@ -127,7 +129,7 @@ class Watch:
     def __init__(self, settings: Settings, stop: StopFlag) -> None:
         self.settings = settings
         self.stop = stop
-        self.store = Store(settings)
+        self.store = Store(settings, timeout_s=_ANSWER_S)
         self.tally = Tally("watch")
         self.collector = NodeCollector()
         self._base_delay_ms = round(1000 * settings.crawl.delay_s)
