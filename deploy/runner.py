@@ -127,7 +127,7 @@ def play(
     folder = places.runs() / ("looks" if looks_only else "runs")
     name = f"{time.strftime('%Y%m%dT%H%M%S')}-{path.stem}-{os.getpid()}-{time.monotonic_ns() % 1_000_000:06d}"
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="milliarde-fleet.") as private, _interruptions() as interrupted:
+    with tempfile.TemporaryDirectory(prefix="milliarde-fleet.") as private, interruptions() as interrupted:
         ended = runner.run(
             private_data_dir=private,
             artifact_dir=str(folder),
@@ -271,9 +271,9 @@ def _ansible_runner() -> Any:
 
 
 @contextlib.contextmanager
-def _interruptions() -> Iterator[threading.Event]:
+def interruptions() -> Iterator[threading.Event]:
     """Set by SIGINT and SIGTERM meanwhile. Handlers of ansible-runner's own would swallow one that comes when
-    Ansible has just ended, and would stay.
+    Ansible has just ended, and would stay; and a KeyboardInterrupt is lost where it meets a destructor.
     """
     interrupted = threading.Event()
     kept = {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -18,7 +20,7 @@ from deploy.errors import ExitCode, InterruptedRunError
 from deploy.inventory import Fleet
 from deploy.looks import answer, console
 from deploy.rented import Rented
-from deploy.runner import Run, State
+from deploy.runner import Run, State, interruptions
 from deploy.text import harmless, human_bytes, natural
 from node.rules.outcome import TABLE, Outcome, Signal
 
@@ -190,12 +192,18 @@ def _show(rows: list[Row], machines: Rented | None, *, as_json: bool) -> None:
 
 def _watch(fleet: Fleet, every_s: float, *, as_json: bool) -> ExitCode:
     """Until Ctrl-C, which is how it ends well. Where stdout is no terminal, a table each time."""
+    with interruptions() as interrupted, contextlib.suppress(InterruptedRunError):
+        _watch_until(interrupted, fleet, every_s, as_json=as_json)
+    return ExitCode.OK
+
+
+def _watch_until(interrupted: threading.Event, fleet: Fleet, every_s: float, *, as_json: bool) -> None:
     live = Live(console=console(), auto_refresh=False) if sys.stdout.isatty() and not as_json else None
     machines = rented.read(fleet.folder)
     try:
         if live:
             live.start()
-        while True:
+        while not interrupted.is_set():
             began = time.monotonic()
             rows, _run = look(fleet)
             if live:
@@ -206,9 +214,7 @@ def _watch(fleet: Fleet, every_s: float, *, as_json: bool) -> ExitCode:
                 live.update(table, refresh=True)
             else:
                 _show(rows, machines, as_json=as_json)
-            time.sleep(max(0.0, every_s - (time.monotonic() - began)))
-    except (KeyboardInterrupt, InterruptedRunError):
-        return ExitCode.OK
+            interrupted.wait(max(0.0, every_s - (time.monotonic() - began)))
     finally:
         if live:
             live.stop()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from deploy import exclusions, runner
+from deploy import exclusions, runner, status
 from deploy.errors import ExitCode, FleetError, InputError, InterruptedRunError
 from deploy.inventory import Fleet, find
 from deploy.nodes import ask, said, trouble
@@ -146,6 +146,31 @@ def test_ctrl_c_is_heard_when_ansible_has_just_ended(
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(InterruptedRunError):
         ask(Fleet(inventory, ("node1",)), ["status"])
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+class _Interrupts:
+    """Ctrl-C comes while it is cleared away, where an exception has nobody who hears it."""
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_between_two_looks_ends_the_watching(inventory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever in the program it is heard."""
+    looks = []
+
+    def look(fleet: Fleet) -> tuple[list[status.Row], None]:
+        looks.append(fleet)
+        if len(looks) == 2:
+            _Interrupts()
+        assert len(looks) < 5, "it goes on for ever"
+        return [], None
+
+    monkeypatch.setattr(status, "look", look)
+    before = signal.getsignal(signal.SIGINT)
+    assert status._watch(Fleet(inventory), 0.01, as_json=True) is ExitCode.OK
+    assert len(looks) == 2
     assert signal.getsignal(signal.SIGINT) is before
 
 
