@@ -192,13 +192,14 @@ class AsyncStore(_Common):
     async def begin(self) -> Begun:
         """See ``Store.begin``."""
         try:
-            return await self._meet()
+            return await self.meet()
         except CanNotWriteError:
             raise
         except LOST as error:
             raise _unreachable(self.settings, error) from None
 
-    async def _meet(self) -> Begun:
+    async def meet(self) -> Begun:
+        """The same at work: where nothing answers, that is one of ``LOST``, and waited for."""
         async with self._beginning:
             run_id = info_of(await self.redis.execute_command("INFO", "server"))["run_id"]
             await self.redis.script_load(script("begin").source)  # then the rest: see Store
@@ -224,7 +225,7 @@ class AsyncStore(_Common):
         commands = [*(verb.command() for verb in verbs), *extra]
         answers = await self._send(commands)
         if any(isinstance(answer, NoScriptError) for answer in answers):
-            await self._meet()
+            await self.meet()
             again = [i for i, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
             for i, answer in zip(again, await self._send([commands[i] for i in again]), strict=True):
                 answers[i] = answer

@@ -89,7 +89,7 @@ class Heartbeat:
             raise
         self._tally.put_back([each for each, done in zip(tallies, tallied, strict=True) if done is None])
         if (run_id or b"").decode() != self._store.run_id:
-            await self._store.begin()  # another process met a new Redis first
+            await self._store.meet()  # another process met a new Redis first
         if self._generation != self._store.generation:
             self._versions = Versions()  # what Redis lost may be numbered again
             self._generation = self._store.generation

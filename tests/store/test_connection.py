@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from node import settings as settings_of
-from node.errors import OtherCrawlError, StoreError
+from node.errors import NoRedisError, OtherCrawlError, StoreError
 from node.settings import Settings
-from node.store.connection import CONNECTIONS, AsyncStore, Store
+from node.store.connection import CONNECTIONS, LOST, AsyncStore, Store
 from node.store.frontier import Frontier
 from tests.redis_server import RedisServer
 
@@ -76,3 +76,20 @@ def test_a_restarted_redis_is_a_new_generation(new_redis: Callable[..., RedisSer
     assert store.begun is not None
     assert store.begun.epoch_ms > store.now_ms()
     store.close()
+
+
+async def test_meeting_at_work_waits_for_a_redis_that_is_away(
+    new_redis: Callable[..., RedisServer], tmp_path: Path
+) -> None:
+    """At a start nobody there is an error in words; later it is a connection that was lost, like any other."""
+    redis = new_redis()
+    store = AsyncStore(_settings(redis, tmp_path))
+    await store.begin()
+    redis.kill()
+    with pytest.raises(LOST):
+        await store.meet()
+    with pytest.raises(NoRedisError, match="no Redis answers"):
+        await store.begin()
+    redis.start()
+    assert (await store.meet()).how == "first"
+    await store.close()
