@@ -81,7 +81,7 @@ def test_a_restarted_redis_is_a_new_generation(new_redis: Callable[..., RedisSer
 async def test_meeting_at_work_waits_for_a_redis_that_is_away(
     new_redis: Callable[..., RedisServer], tmp_path: Path
 ) -> None:
-    """At a start nobody there is an error in words; later it is a connection that was lost, like any other."""
+    """At a start that nobody is there is an error in words; later it is a lost connection like any other."""
     redis = new_redis()
     store = AsyncStore(_settings(redis, tmp_path))
     await store.begin()
