@@ -75,6 +75,8 @@ def test_pause_resume_drain(web: MiniWeb, tmp_path: Path) -> None:
 
         assert crawl.interrupt() == 130
         crawl.start()
+        # not before: whoever asks a stopped node starts its Redis, and the crawl would have to wait for it
+        until(lambda: "fetcher 2" in crawl.children(), "the fetchers are started again")
         until(lambda: "fetcher.2" in crawl.status()["processes"], "the fetchers are back")
         assert quiet(crawl, web) == before
         assert crawl.status()["control"]["pause"] == "window cleaning"
