@@ -44,8 +44,8 @@ _BEHIND_ZEROS: Final = re.compile(rb"\0\*[1-9][0-9]*\r\n\$[0-9]+\r\n")
 _NO_ZERO: Final = re.compile(rb"[^\0]")
 
 _Bytes = bytes | mmap.mmap
-_FILE = re.compile(r"file (\S+) seq \d+ type i")
-_ANY = re.compile(r"file (\S+) seq \d+ type [bi]")
+_APPENDED = re.compile(r"file (\S+) seq \d+ type i")
+_IN_FORCE = re.compile(r"file (\S+) seq \d+ type [bi]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,29 +81,28 @@ class Mended:
 
 def newest(folder: Path) -> Path | None:
     """The file that Redis with its files in ``folder`` appends to; None where there is none yet."""
-    found = _appended(folder)
+    found = _named(folder, _APPENDED)
     return found[-1] if found and found[-1].exists() else None
-
-
-def _appended(folder: Path) -> list[Path]:
-    """That file, and after those that were it before, while a rewrite of them is under way."""
-    logs = folder / "appendonlydir"
-    try:
-        manifests = list(logs.glob("*.manifest"))
-        names = [name for each in manifests for name in _FILE.findall(each.read_text(encoding="utf-8"))]
-    except (OSError, UnicodeDecodeError) as error:
-        raise DiskError(f"{logs}: {error}; it can't be read") from error
-    return [logs / name for name in names]
 
 
 def bytes_in_force(folder: Path) -> int:
     """Of all files that a start would read. Raises ``DiskError``."""
-    manifest = folder / "appendonlydir"
     try:
-        names = [name for each in manifest.glob("*.manifest") for name in _ANY.findall(each.read_text())]
-        return sum((manifest / name).stat().st_size for name in names)
+        return sum(path.stat().st_size for path in _named(folder, _IN_FORCE))
+    except OSError as error:
+        raise DiskError(f"{folder}: {error}; it can't be read") from error
+
+
+def _named(folder: Path, kind: re.Pattern[str]) -> list[Path]:
+    """Files by their manifest: that which is appended to comes last, after those that were it before while
+    a rewrite of them is under way."""
+    logs = folder / "appendonlydir"
+    try:
+        manifests = list(logs.glob("*.manifest"))
+        names = [name for each in manifests for name in kind.findall(each.read_text(encoding="utf-8"))]
     except (OSError, UnicodeDecodeError) as error:
-        raise DiskError(f"{manifest}: {error}; it can't be read") from error
+        raise DiskError(f"{logs}: {error}; it can't be read") from error
+    return [logs / name for name in names]
 
 
 def command_end(data: _Bytes, at: int) -> int | None:
@@ -153,7 +152,7 @@ def mend(folder: Path) -> Mended | None:
     if path is None:
         return None
     try:
-        suspect = [each for each in _appended(folder) if each.exists() and _has_zeros(each)]
+        suspect = [each for each in _named(folder, _APPENDED) if each.exists() and _has_zeros(each)]
         holes = sum(map(_close_holes, suspect))
         size = path.stat().st_size
         if not size or (path not in suspect and _ends_whole(path, size)):
