@@ -133,7 +133,7 @@ class _Engine:
         self._numbers = count()
         self._began = time.monotonic()
         self._next_look = 0.0
-        self._start_at = 0.0
+        self._started_s = self._start_at = 0.0
         self._store: Store | None = None
 
     def now(self) -> float:
@@ -217,7 +217,7 @@ class _Engine:
         elif code == 0:
             self.run.code = 0
             return
-        elif code == ExitCode.NOT_WRITABLE and self._disk_is_short():
+        elif code == ExitCode.NOT_WRITABLE and self._disk_was_short():
             # said in words, before it has begun anything: systemd would try again, too
             if self.now() < self._start_at:
                 return
@@ -232,14 +232,14 @@ class _Engine:
         self._note_deaths()
         self.strikes.killed = False
         crawl.inside = self.run.place.inside
+        self._started_s = self.now()
         crawl.start()
 
-    def _disk_is_short(self) -> bool:
-        """Was it short of late?"""
+    def _disk_was_short(self) -> bool:
+        """At any time since the command was started? (It has room again a moment later than planned.)"""
         disk = (Kind.DISK_LOW, Kind.DISK_FULL)
-        return any(
-            each.until_s + _REFUSED_S > self.now() for each in self.run.struck if each.fault.kind in disk
-        )
+        since_s = self._started_s - _REFUSED_S
+        return any(each.until_s > since_s for each in self.run.struck if each.fault.kind in disk)
 
     def _note_deaths(self) -> None:
         self.run.deaths.update(line for line in self.run.crawl.said.splitlines() if " died" in line)

@@ -160,7 +160,8 @@ class Afternoon:
     def slow_parser(self) -> Iterator[None]:
         """Parser 1 is stopped nine tenths of the time."""
         done = threading.Event()
-        pid = self.crawl.children()["parser 1"]
+        pid = self.crawl.children().get("parser 1")
+        assert pid is not None, f"parser 1 is not there: {self.crawl.said[-3_000:]}"
 
         def hold() -> None:
             while not done.is_set():
