@@ -247,9 +247,16 @@ def afternoon(folder: Path, tls_dir: Path, *set_to: str, out: Path | None = None
         yield Afternoon(crawl, web)
 
 
-def run(day: Afternoon, *, fault: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
-    """All of it: calm, giants, limits, calm again. ``fault``: another thing that goes wrong meanwhile."""
+def run(
+    day: Afternoon,
+    *,
+    begun: Callable[[], object] = lambda: None,
+    fault: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> None:
+    """All of it: calm, giants, limits, calm again. ``begun`` is done first, once the crawl has begun;
+    ``fault``: another thing that goes wrong meanwhile."""
     with day.running():
+        begun()
         day.go_through("warm-up", 25)
         day.go_through("calm", 20)
         with day.slow_parser(), fault():

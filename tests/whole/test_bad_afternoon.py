@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import redis
 
 from node import settings
 from tests.whole.afternoon import (
@@ -29,10 +30,7 @@ from tests.whole.crawl import until
 pytestmark = [pytest.mark.whole, pytest.mark.alone, pytest.mark.timeout(600)]
 
 MB = 1_000_000
-MEMORY_MB, BESIDE_MB = 9, 4
-SHED_FROM, SHED_TO = 0.5, 0.4
-"""Of that; what the frontier may fill. The rest is for the buffers of some hundred connections: on a machine
-with much else to do they alone take five megabytes for a moment."""
+MEMORY_MB, BESIDE_MB = 6, 4
 
 
 def check_bounds(day: Afternoon) -> None:
@@ -94,7 +92,7 @@ def test_one_site_in_trouble_and_a_slow_parser_are_nobody_else_s_trouble(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a small disk of its own needs root")
 def test_the_same_with_too_little_memory_and_a_disk_that_fills(tmp_path: Path, tls_dir: Path) -> None:
-    """Redis has a few megabytes from the start, and in the middle the disk is full: links are turned away,
+    """Redis has a few megabytes from early on, and in the middle the disk is full: links are turned away,
     fetching pauses and goes on by itself, and nothing dies or is lost."""
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -119,13 +117,9 @@ def test_the_same_with_too_little_memory_and_a_disk_that_fills(tmp_path: Path, t
         until(lambda: not waiting(day, "disk_low"), "fetchers see that there is room")
 
     try:
-        small = (
-            f"redis.maxmemory_mb={MEMORY_MB}",
-            *(f"redis.shed_from={SHED_FROM}", f"redis.shed_to={SHED_TO}"),
-            f"archive.disk_reserve_bytes={60 * MB}",
-        )
-        with afternoon(tmp_path, tls_dir, *small, out=disk / "out") as day:
-            run(day, fault=full_disk)
+        reserve = f"archive.disk_reserve_bytes={60 * MB}"
+        with afternoon(tmp_path, tls_dir, reserve, out=disk / "out") as day:
+            run(day, begun=lambda: little_memory(day), fault=full_disk)
             print(describe(day))
             check_bounds(day)
             keep(day, "after", BACK, last_s=BACK_S)
@@ -136,6 +130,15 @@ def test_the_same_with_too_little_memory_and_a_disk_that_fills(tmp_path: Path, t
             assert max(used) <= (MEMORY_MB + BESIDE_MB) * 1024 * 1024
     finally:
         subprocess.run(["umount", "-l", disk], check=True)
+
+
+def little_memory(day: Afternoon) -> None:
+    """From now on. Not before something waits: the buffers of a hundred connections may fill it for a moment
+    where the machine is busy, and if then all links of the seeds are turned away, the crawl is over."""
+    until(lambda: day.looks[-1].counts.count("queued") > 2_000, "URLs wait")
+    socket = settings.load(day.crawl.config).paths.redis_socket
+    with redis.Redis(unix_socket_path=socket) as client:
+        client.config_set("maxmemory", f"{MEMORY_MB}mb")
 
 
 def waiting(day: Afternoon, reason: str) -> bool:
