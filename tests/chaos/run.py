@@ -133,7 +133,9 @@ class _Engine:
         self._numbers = count()
         self._began = time.monotonic()
         self._next_look = 0.0
-        self._started_s = self._start_at = 0.0
+        self._start_at = 0.0
+        self._ended_s: float | None = None
+        """When the command was first seen to have ended, since it was started last."""
         self._store: Store | None = None
 
     def now(self) -> float:
@@ -211,13 +213,15 @@ class _Engine:
         code = crawl.process.poll()
         if code is None:
             return
+        if self._ended_s is None:
+            self._ended_s = self.now()
         if self.strikes.killed:
             if self.now() < self._start_at:
                 return
         elif code == 0:
             self.run.code = 0
             return
-        elif code == ExitCode.NOT_WRITABLE and self._disk_was_short():
+        elif code == ExitCode.NOT_WRITABLE and self._disk_was_short(self._ended_s):
             # said in words, before it has begun anything: systemd would try again, too
             if self.now() < self._start_at:
                 return
@@ -232,14 +236,13 @@ class _Engine:
         self._note_deaths()
         self.strikes.killed = False
         crawl.inside = self.run.place.inside
-        self._started_s = self.now()
+        self._ended_s = None
         crawl.start()
 
-    def _disk_was_short(self) -> bool:
-        """At any time since the command was started? (It has room again a moment later than planned.)"""
+    def _disk_was_short(self, at_s: float) -> bool:
+        """Was it then, or just before?"""
         disk = (Kind.DISK_LOW, Kind.DISK_FULL)
-        since_s = self._started_s - _REFUSED_S
-        return any(each.until_s > since_s for each in self.run.struck if each.fault.kind in disk)
+        return any(each.until_s + _REFUSED_S > at_s for each in self.run.struck if each.fault.kind in disk)
 
     def _note_deaths(self) -> None:
         self.run.deaths.update(line for line in self.run.crawl.said.splitlines() if " died" in line)
