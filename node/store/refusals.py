@@ -28,6 +28,11 @@ def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, OutOfMemoryError) or (isinstance(error, ResponseError) and "OOM" in str(error))
 
 
+def refuses_writes(error: Exception) -> bool:
+    """Does Redis take no write for now, for want of memory or of room on its disk?"""
+    return is_out_of_memory(error) or isinstance(understood(error), CanNotWriteError)
+
+
 def understood(error: Exception) -> Exception:
     """What an answer that is an error means to callers: one of the above, or what it is."""
     # before Redis 7 the words are in the middle of those about a script

@@ -14,7 +14,7 @@ from redis.exceptions import ResponseError
 from node.rules.robots import Rules
 from node.store import keys
 from node.store.connection import AsyncStore
-from node.store.refusals import is_out_of_memory
+from node.store.refusals import refuses_writes
 
 KEEP_S = 48 * 3600
 """Redis forgets a domain's robots this long after the last change."""
@@ -67,7 +67,7 @@ class RobotsCache:
         return int(count) < self._max_origins
 
     async def put(self, domain: str, origin: str, known: Known) -> None:
-        """Remember what asking gave; where Redis has no memory for it, at least here."""
+        """Remember what asking gave; where Redis takes no writes, at least here."""
         self._remember(origin, known)
         pipe = self._store.redis.pipeline(transaction=False)
         pipe.hset(keys.robots(domain), origin, known.pack())
@@ -75,7 +75,7 @@ class RobotsCache:
         try:
             await pipe.execute()
         except ResponseError as error:
-            if not is_out_of_memory(error):
+            if not refuses_writes(error):
                 raise
 
     def _remember(self, origin: str, known: Known) -> None:

@@ -291,9 +291,10 @@ class Fetcher:
     async def _serve(self, lease: Lease) -> None:
         try:
             visited = await self.visitor.visit(lease)
-        except Exception:
+        except Exception as error:
             # a fault of ours: it must not take the process with it, nor be met for ever
             _log.exception("a visit to %s failed in a way nobody foresaw", lease.domain)
+            self.recorder.note(lease, lease.entry.url, Outcome.LOCAL_ERROR, type(error).__name__)
             visited = Visited(Settlement(lease, Kind.DONE, Outcome.LOCAL_ERROR, Signal.NONE, sent=True))
         self.recorder.out_of_files |= visited.settlement.outcome == Outcome.NO_FILES
         self.results.add(visited)

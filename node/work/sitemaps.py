@@ -19,7 +19,7 @@ from node.rules.sitemap import WELL_KNOWN_PATH, Named
 from node.settings import Settings
 from node.store import keys
 from node.store.connection import AsyncStore
-from node.store.refusals import is_out_of_memory
+from node.store.refusals import refuses_writes
 
 REMEMBERED_ORIGINS = 20_000
 """An origin that was forgotten is told of again, which the seen filter takes care of."""
@@ -57,6 +57,6 @@ class Sitemaps:
         try:
             return int(await self._store.redis.incr(keys.sitemaps(lease.domain))) <= self._most
         except ResponseError as error:
-            if not is_out_of_memory(error):
+            if not refuses_writes(error):
                 raise
             return True
