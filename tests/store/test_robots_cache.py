@@ -55,6 +55,8 @@ async def test_what_redis_does_not_take_is_known_here(
 
 async def test_what_is_no_refusal_is_not_hidden(redis_server: RedisServer) -> None:
     """A key of another type is a fault of ours, and says so."""
+    with redis_server.client() as client:
+        client.flushall()
     store = AsyncStore(settings_for(redis_server))
     try:
         await store.begin()
