@@ -82,6 +82,7 @@ end
 --   ttfb, usual time to first byte of late and in general (256ths of a ms), of so many answers
 -- Then its place (_address.lua), if known; and while it waits for its address, its turn there (ms).
 local HEAD, HEAD_BYTES, F_AT = '<di4i4i4i4i4i2i2BB', 34, 29
+local A_AT = 17
 local TAIL, WHOLE_BYTES = '<i2i2i4i4i4di4i4BBI2', 70
 local NEW = struct.pack(HEAD, 0, 0, 0, 0, 0, -1, 0, 4000, 0, LEVELS)
   .. struct.pack(TAIL, 0, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -123,12 +124,19 @@ local function keep(domain)
   return domain
 end
 
+-- How many URLs a domain admitted in its life, for one that may not have to be opened; and what `open` would
+-- read.
+local function admitted_by(name)
+  local packed = call('GET', 'd:' .. name)
+  return packed and struct.unpack('<i4', packed, A_AT) or 0, packed
+end
+
 -- A domain's state, read once; change its fields and `commit` writes it. (16 fields: a table that has to grow
--- for one more costs more than reading them. So `turn` is nil where there was none.)
-local function open(name, lane)
+-- for one more costs more than reading them. So `turn` is nil where there was none.) packed: as it was read.
+local function open(name, lane, packed)
   local domain = domains[name]
   if domain then return domain end
-  local packed = call('GET', 'd:' .. name)
+  if packed == nil then packed = call('GET', 'd:' .. name) end
   local state = packed or NEW
   local due, q, l, a, g, m, f, w, gone, b = struct.unpack(HEAD, state)
   domain = { name = name, lane = lane, packed = packed, due = due, q = q, l = l, a = a, g = g, m = m, f = f,

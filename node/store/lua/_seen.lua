@@ -22,20 +22,25 @@ local function open_seen(name, plan, admitted, looks)
   local layers = {}
   for layer = 1, newest do
     local blocks = sizes[layer][2]
-    local key = 's:' .. layer .. ':' .. name
-    -- read whole where that is cheaper than block by block: a look costs what a kilobyte does
-    layers[layer] = { key = key, blocks = blocks, marks = false,
-      whole = looks * 1000 > blocks * 8 and call('GET', key) or false }
+    -- `whole`: to be read whole, then what was read; that is cheaper than block by block where a look costs
+    -- more than it does: as much as a kilobyte
+    layers[layer] = { key = 's:' .. layer .. ':' .. name, blocks = blocks, marks = false,
+      whole = looks * 1000 > blocks * 8 }
   end
   return setmetatable({ name = name, rounds = plan[1], sizes = sizes, layers = layers, newest = newest,
     urls = urls }, Seen)
+end
+
+local function whole_of(layer)
+  if layer.whole == true then layer.whole = call('GET', layer.key) end
+  return layer.whole
 end
 
 -- The two halves of a block.
 local function block_of(layer, block)
   local mark = layer.marks and layer.marks[block]
   if mark then return mark[1], mark[2] end
-  if layer.whole then return halves('<i4i4', layer.whole, block * 8 + 1) end
+  if layer.whole then return halves('<i4i4', whole_of(layer), block * 8 + 1) end
   if layer.begun then return 0, 0 end
   return halves('<i4i4', call('GETRANGE', layer.key, block * 8, block * 8 + 7))
 end
@@ -62,7 +67,7 @@ end
 function Seen:unknown(slots, first, many)
   local size, newest, new = self.rounds * 12, self.newest, {}
   local layer = self.layers[newest]
-  local whole = self.rounds == 1 and layer and not layer.marks and layer.whole
+  local whole = self.rounds == 1 and layer and not layer.marks and whole_of(layer)
   local blocks = whole and layer.blocks
   local older = whole and newest - 1 or newest
   for i = 0, many - 1 do

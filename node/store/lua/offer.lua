@@ -161,21 +161,27 @@ end
 -- One group. Answers why all that is new in it is refused, if so, and how many that are.
 local function offer_to(name, lane, first_due, many, first)
   if no_memory then return 'memory', many end
-  local domain = open(name, lane)
-  local admission = admissions[name]
-  if not admission then
-    admission = { name = name, is_new = not domain.packed, seen = open_seen(name, plan, domain.a, many),
-      fresh = {}, taken = {}, waiting = domain.q + domain.l }
-    admissions[name] = admission
+  local admission, seen, admitted_before, packed = admissions[name], nil, 0, nil
+  if admission then
+    seen = admission.seen
+  else
+    admitted_before, packed = admitted_by(name)
+    seen = open_seen(name, plan, admitted_before, many)
   end
   local new = {}
   if is_returning then
     for i = 0, many - 1 do new[i + 1] = i end
   else
-    new = admission.seen:unknown(slots, first, many)
+    new = seen:unknown(slots, first, many)
   end
   known = known + many - #new
-  if #new == 0 then return end
+  if #new == 0 then return end   -- as it is for most: their domains need not be opened
+  local domain = open(name, lane, packed)
+  if not admission then
+    admission = { name = name, is_new = not packed, seen = seen, fresh = {}, taken = {},
+      waiting = domain.q + domain.l }
+    admissions[name] = admission
+  end
   if domain.gone == 1 then return 'dead_host', #new end
   if admission.is_new and old_domains + (ledger.domains or 0) >= max_domains then return 'domain_cap', #new end
   local before = admitted
