@@ -6,13 +6,25 @@ import argparse
 import importlib.util
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from node.errors import ExitCode, MilliardeError
-from tests.bench import crawls, figures, frontier, machine, report, scale, scale_figures, stages
+from tests.bench import (
+    crawls,
+    figures,
+    frontier,
+    in_flight,
+    machine,
+    nodes,
+    report,
+    scale,
+    scale_figures,
+    stages,
+)
 from tests.bench.crawls import REPO, Run, Side
+from tests.bench.figures import Figure
 from tests.bench.per_run import BASELINE, Raw, per_cpu_second
 from tests.bench.plan import (
     DEFAULT,
@@ -57,6 +69,11 @@ def main(argv: list[str] | None = None) -> int:
         args.work.mkdir(parents=True, exist_ok=True)
         if args.scale:
             _measure_scale(args)
+        elif args.in_flight:
+            _measure_in_flight(args)
+        elif args.nodes:
+            _need(scrapy=False)
+            _measure_nodes(args)
         else:
             _need()
             _measure(QUICK if args.quick else FULL if args.full else DEFAULT, args)
@@ -78,6 +95,8 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
         help="five rounds of 5,040 pages, 10 million URLs in Redis: under an hour",
     )
     size.add_argument("--scale", action="store_true", help="only calls to Redis, with 10 million URLs in it")
+    size.add_argument("--in-flight", action="store_true", help="only one fetcher with 6,500 visits under way")
+    size.add_argument("--nodes", action="store_true", help="only several nodes beside each other")
     parser.add_argument("--out", type=Path, default=REPO / "bench.json", metavar="FILE")
     parser.add_argument("--work", type=Path, default=REPO / "bench-work", metavar="DIR", help=_WORK_HELP)
     parser.add_argument("--docs", action="store_true", help="also put the numbers into docs/performance.md")
@@ -100,8 +119,9 @@ def missing(nginx: Path | None, *, scrapy: bool) -> str | None:
     return None if scrapy else "there is no Scrapy to compare with: scripts/setup --bench installs it"
 
 
-def _need() -> None:
-    lacking = missing(find_nginx(), scrapy=importlib.util.find_spec("scrapy") is not None)
+def _need(*, scrapy: bool = True) -> None:
+    there = not scrapy or importlib.util.find_spec("scrapy") is not None
+    lacking = missing(find_nginx(), scrapy=there)
     if lacking:
         raise MissingError(lacking)
 
@@ -153,16 +173,38 @@ def _measure(plan: Plan, args: argparse.Namespace) -> None:
 def _measure_scale(args: argparse.Namespace) -> None:
     facts = machine.facts()
     scaled = scale.measure(args.work, FULL_SCALE, SCALE_ROUNDS, _say)
-    rows = scale_figures.figures(scaled)
+    more = (_SCALE, scale_figures.scale_table(scaled))
+    _tell(args, facts, scale_figures.figures(scaled), {"scale": scaled}, report.SCALE, more)
+
+
+def _measure_in_flight(args: argparse.Namespace) -> None:
+    facts = machine.facts()
+    looks = in_flight.measure(args.work, _say)
+    _tell(args, facts, in_flight.figures(looks), {"looks": looks}, report.IN_FLIGHT)
+
+
+def _measure_nodes(args: argparse.Namespace) -> None:
+    facts = machine.facts()
+    ran = nodes.measure(Web(args.work, DEFAULT), args.work, _say)
+    _tell(args, facts, nodes.figures(ran), {"nodes": ran}, report.NODES, (nodes.nodes_table(ran),))
+
+
+def _tell(
+    args: argparse.Namespace,
+    facts: dict[str, Any],
+    rows: list[Figure],
+    measured: dict[str, Any],
+    place: tuple[str, str],
+    more: Sequence[str] = (),
+) -> None:
+    """Print one measurement by itself, write it to bench.json and where it belongs in the document."""
     versions = machine.versions(REPO)
     line = f"{time.strftime('%Y-%m-%d')}, commit {versions['commit']}: {_where(facts, versions)}."
-    text = "\n\n".join([line, report.figures_table(rows), _SCALE, scale_figures.scale_table(scaled)])
+    text = "\n\n".join([line, report.figures_table(rows), *more])
     print(text)
-    report.write_json(
-        args.out, {**figures.flat(rows), "scale": scaled, "machine": facts, "versions": versions}
-    )
+    report.write_json(args.out, {**figures.flat(rows), **measured, "machine": facts, "versions": versions})
     if args.docs:
-        report.into_document(DOCUMENT, text, report.SCALE)
+        report.into_document(DOCUMENT, text, place)
     _say(f"{args.out} written after {time.monotonic() - _BEGUN:.0f} s")
 
 

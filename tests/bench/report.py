@@ -14,6 +14,8 @@ from tests.bench.per_run import Raw
 
 NUMBERS = "<!-- numbers: written by scripts/bench --docs -->", "<!-- end of numbers -->"
 SCALE = "<!-- scale: written by scripts/bench --scale --docs -->", "<!-- end of scale -->"
+IN_FLIGHT = "<!-- in flight: written by scripts/bench --in-flight --docs -->", "<!-- end of in flight -->"
+NODES = "<!-- nodes: written by scripts/bench --nodes --docs -->", "<!-- end of nodes -->"
 
 
 def number(value: float) -> str:

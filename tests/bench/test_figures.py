@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests.bench import figures, per_run, report, scale_figures
+from tests.bench import figures, in_flight, nodes, per_run, report, scale_figures
 from tests.bench.__main__ import missing
 from tests.bench.calls import Cost
 from tests.bench.crawls import Run, Side
 from tests.bench.figures import Goal
 from tests.bench.frontier import Weights, level_of, url_of
+from tests.bench.in_flight import VISITS, Look
 from tests.bench.laps import Stage, Staged
+from tests.bench.nodes import COUNTS, Ran
 from tests.bench.per_run import Raw
 from tests.bench.processes import Machine, RunError, Usage, measure
 from tests.bench.scale import Point
@@ -319,3 +321,44 @@ def test_the_price_of_a_large_frontier_is_held_against_a_small_one() -> None:
     text = scale_figures.scale_table(points)
     assert "| 250,000 / 10,000,000 " in text
     assert "1.10 / 0.990 / 1.32" in text
+
+
+def _looks(**changes: Any) -> list[Look]:
+    """A hundred seconds of a full fetcher; it is late by 3 ms, but for two seconds."""
+    late = {17: 80.0, 60: 70.0}
+    return [
+        Look(float(at), changes.get("visits", VISITS), 500.0 + at / 10, at * 0.5, late.get(at, 3.0), 300 * at)
+        for at in range(100)
+    ]
+
+
+def test_a_full_fetcher_in_figures() -> None:
+    """Memory counts at its largest, lateness at the 99th of a hundred seconds, CPU time for each page."""
+    found = {row.name: row for row in in_flight.figures(_looks())}
+    assert found["rss"].value == pytest.approx(509.9)
+    assert (found["lag_p99"].value, found["lag"].value, found["lag_p99"].highest) == (80.0, 3.0, 80.0)
+    assert found["lag_p99"].goal is not None
+    assert not found["lag_p99"].goal.met(found["lag_p99"].value)
+    assert found["rate"].value == pytest.approx(300)
+    assert found["cpu"].value == pytest.approx(0.5 / 300 * 1000)
+
+
+def test_a_fetcher_that_was_not_full_is_no_measurement() -> None:
+    """A tenth fewer visits than were wanted, and nothing is said."""
+    with pytest.raises(RunError, match="between 5,800 and 5,800"):
+        in_flight.figures(_looks(visits=5_800))
+
+
+def test_nodes_are_compared_round_by_round() -> None:
+    """Each number of nodes with the single one of its own turn: the machine may be slower in the next."""
+    ran = [
+        Ran(count, 1_000, slow * (3.0 + (0.6 if count == 12 else 0.03)))
+        for slow in (1.0, 2.0, 1.5)
+        for count in COUNTS
+    ]
+    ran[0] = Ran(1, 1_000, 3.03)
+    found = nodes.figures(ran)
+    assert [row.name for row in found] == ["nodes_2", "nodes_4", "nodes_12"]
+    assert [row.value for row in found] == [pytest.approx(1.0), pytest.approx(1.0), pytest.approx(3.6 / 3.03)]
+    assert [row.goal.met(row.value) for row in found if row.goal] == [True, True, False]
+    assert nodes.nodes_table(ran).count("\n") == 1 + len(COUNTS)
