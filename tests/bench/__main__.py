@@ -59,6 +59,11 @@ _SCALE = (
     "Calls against frontiers of several sizes. ms a call, medians: CPU time of Redis / time of the script by "
     "Redis's statistics / time until the caller has its answer; last, Redis's CPU time for a whole page:"
 )
+_BESIDE = (
+    "The same frontiers: calls that a second of Redis's CPU time is enough for; how long domains waited for "
+    "their visit once they were due, by the driven clock, with as many visits asked for as are due; and a "
+    "rewrite of the append-only file with calls going on:"
+)
 _WORK_HELP = "where pages and crawls are kept meanwhile; should be a real disk"
 
 
@@ -142,7 +147,7 @@ def _measure(plan: Plan, args: argparse.Namespace) -> None:
     rows, remarks = [*figures.figures(raw), *scale_figures.figures(scaled)], figures.remarks(raw)
     versions = machine.versions(REPO)
     facts["line"] = _line(plan, facts, versions)
-    text = report.document(rows, raw, remarks, facts, (_SCALE, scale_figures.scale_table(scaled)))
+    text = report.document(rows, raw, remarks, facts, _scale_words(scaled))
     print(text)
     report.write_json(
         args.out,
@@ -170,10 +175,14 @@ def _measure(plan: Plan, args: argparse.Namespace) -> None:
     _say(f"{args.out} written after {time.monotonic() - _BEGUN:.0f} s")
 
 
+def _scale_words(scaled: Sequence[scale.Point]) -> tuple[str, ...]:
+    return _SCALE, scale_figures.scale_table(scaled), _BESIDE, scale_figures.beside_table(scaled)
+
+
 def _measure_scale(args: argparse.Namespace) -> None:
     facts = machine.facts()
     scaled = scale.measure(args.work, FULL_SCALE, SCALE_ROUNDS, _say)
-    more = (_SCALE, scale_figures.scale_table(scaled))
+    more = _scale_words(scaled)
     _tell(args, facts, scale_figures.figures(scaled), {"scale": scaled}, report.SCALE, more)
 
 

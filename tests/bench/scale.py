@@ -39,6 +39,7 @@ from node.store.spool import Pointer
 from node.store.warc import Position
 from node.work.redis_server import RedisServer
 from tests.bench import crawls
+from tests.bench.beside import Fairness, Rewrite, Waits, rewritten
 from tests.bench.calls import Calls, Cost
 from tests.bench.frontier import URL_LENGTH
 from tests.bench.plan import Size
@@ -75,6 +76,8 @@ class Point:
     settle: Cost
     offer: Cost
     pages_us: tuple[float, ...]
+    waits: Waits
+    rewrite: Rewrite
 
     @property
     def page_us(self) -> float:
@@ -137,12 +140,14 @@ class _Bench:
         self.turn = 0
         self.clock = float(self.now_ms)
         self.filled_bytes = 0
+        self.fairness = Fairness()
         self.forget()
 
     def forget(self) -> None:
         """What was measured so far was warming up."""
         self.leases, self.settles, self.offers, self.reads = (Calls(self.look) for _ in range(4))
         self.pages_us: list[float] = []
+        self.fairness.forget()
 
     def point(self) -> Point:
         """What was measured since."""
@@ -155,6 +160,8 @@ class _Bench:
             self.settles.cost(),
             self.offers.cost(),
             tuple(self.pages_us),
+            self.fairness.waits(),
+            rewritten(self.look, self.round),
         )
 
     def _check(self, pages: int) -> None:
@@ -187,6 +194,7 @@ class _Bench:
         for number in numbers:
             due = self.now_ms + self.delay_ms * number / self.size.domains
             group = _group(number, due)
+            self.fairness.due(group.domain, due)
             for k in range(self.per_domain):
                 self._add(group, number, k)
             yield group
@@ -241,6 +249,7 @@ class _Bench:
             lanes, tag = self.lanes[number], f"{number + 1}.x"
             verb = self.frontier.lease(int(self.clock), tag, lanes, A_CALL, self.turn % LANES)
             for lease in self.leases.timed(self.store, verb).leases:
+                self.fairness.visited(lease.domain, self.clock)
                 self.out.append((int(self.clock) + VISIT_MS, lease))
         return CALLS_A_ROUND
 
@@ -248,6 +257,8 @@ class _Bench:
         calls = 0
         while len(self.out) >= A_CALL and self.out[A_CALL - 1][0] <= self.clock:
             batch = [_settled(self.out.popleft()[1]) for _ in range(A_CALL)]
+            for each in batch:
+                self.fairness.due(each.lease.domain, int(self.clock) + self.delay_ms)
             self.settles.timed(self.store, self.frontier.settle(int(self.clock), batch, {}, 0.5))
             calls += 1
         return calls

@@ -68,3 +68,27 @@ def scale_table(points: Sequence[Point]) -> str:
         "a page in all",
     )
     return table(head, rows)
+
+
+def beside_table(points: Sequence[Point]) -> str:
+    """Calls a second, how long domains waited, and what a rewrite of the append-only file takes."""
+    rows = []
+    for point in points:
+        waits, rewrite = point.waits, point.rewrite
+        made = [f"{point.domains:,} / {point.queued:,}"]
+        made.append(
+            " / ".join(f"{1e6 / cost.cpu_us:,.0f}" for cost in (point.lease, point.settle, point.offer))
+        )
+        made.append(f"{number(waits.mean_ms)} / {number(waits.longest_ms)}")
+        made.append(f"{number(rewrite.seconds)} / {number(rewrite.fork_ms)}")
+        sizes = rewrite.file_bytes, rewrite.used_bytes, rewrite.used_bytes + rewrite.copied_bytes
+        made.append(" / ".join(f"{size / 1e6:,.0f}" for size in sizes))
+        rows.append(made)
+    head = (
+        "domains / URLs queued",
+        "leases / settles / offers a CPU-second",
+        "wait beyond due, ms: mean / longest",
+        "rewrite, s / stands still, ms",
+        "MB: file / Redis / with the copy",
+    )
+    return table(head, rows)

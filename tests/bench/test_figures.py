@@ -10,6 +10,7 @@ import pytest
 
 from tests.bench import figures, in_flight, nodes, per_run, report, scale_figures
 from tests.bench.__main__ import missing
+from tests.bench.beside import Fairness, Rewrite, Waits
 from tests.bench.calls import Cost
 from tests.bench.crawls import Run, Side
 from tests.bench.figures import Goal
@@ -288,11 +289,17 @@ def cost_of(cpu_us: float) -> Cost:
     return Cost(10, cpu_us, 0.8 * cpu_us, 1.5 * cpu_us, script_us=0.9 * cpu_us, wall_us=1.2 * cpu_us)
 
 
+WAITS = Waits(1_000, 40.0, 450.0)
+REWRITE = Rewrite(3.0, 12.0, 30_000_000, 100_000_000, 70_000_000)
+
+
 def point_of(domains: int, queued: int, *, lease_us: float = 700.0, page_us: float = 100.0) -> Point:
     pages_us = tuple(
         page_us * slower for slower in (1.0, 1.0, 1.5, 2.0, 1.0)
     )  # the machine's speed, by round
-    return Point(domains, queued, 10**8, cost_of(lease_us), cost_of(800.0), cost_of(1500.0), pages_us)
+    return Point(
+        domains, queued, 10**8, cost_of(lease_us), cost_of(800.0), cost_of(1500.0), pages_us, WAITS, REWRITE
+    )
 
 
 def test_the_price_of_a_large_frontier_is_held_against_a_small_one() -> None:
@@ -321,6 +328,25 @@ def test_the_price_of_a_large_frontier_is_held_against_a_small_one() -> None:
     text = scale_figures.scale_table(points)
     assert "| 250,000 / 10,000,000 " in text
     assert "1.10 / 0.990 / 1.32" in text
+    text = scale_figures.beside_table(points)
+    assert " 909 / 1,250 / 667 " in text
+    assert " 40.0 / 450 |" in text
+    assert " 3.00 / 12.0 |" in text
+    assert " 70 / 100 / 130 |" in text
+
+
+def test_a_frontier_is_fair_where_the_longest_wait_is_near_the_mean() -> None:
+    """Waits are counted from when a domain is due, once the warming up is over."""
+    fairness = Fairness()
+    fairness.due("a.test", 0.0)
+    fairness.visited("a.test", 5_000.0)
+    fairness.forget()
+    for name, due, at in (("a.test", 10.0, 30.0), ("b.test", 0.0, 100.0), ("c.test", 50.0, 50.0)):
+        fairness.due(name, due)
+        fairness.visited(name, at)
+    assert fairness.waits() == Waits(3, 40.0, 100.0)
+    with pytest.raises(KeyError):
+        fairness.visited("a.test", 60.0)
 
 
 def _looks(**changes: Any) -> list[Look]:
