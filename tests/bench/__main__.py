@@ -14,6 +14,7 @@ from node.errors import ExitCode, MilliardeError
 from tests.bench import (
     crawls,
     figures,
+    flames,
     frontier,
     in_flight,
     machine,
@@ -43,6 +44,7 @@ from tests.web.nginx import find_nginx
 
 _BEGUN = time.monotonic()
 DOCUMENT = REPO / "docs" / "performance.md"
+IMAGES = REPO / "docs" / "images"
 NOTES = (
     "CPU time is the kernel's, of all processes of a side together, from their start to their end (wait4); "
     "'without start' takes off what a crawl of a single page costs.",
@@ -76,6 +78,10 @@ def main(argv: list[str] | None = None) -> int:
             _measure_scale(args)
         elif args.in_flight:
             _measure_in_flight(args)
+        elif args.flames:
+            _need(scrapy=False)
+            for picture in flames.draw(Web(args.work, DEFAULT), args.work, IMAGES, _say):
+                _say(f"{picture} is drawn")
         elif args.nodes:
             _need(scrapy=False)
             _measure_nodes(args)
@@ -102,6 +108,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     size.add_argument("--scale", action="store_true", help="only calls to Redis, with 10 million URLs in it")
     size.add_argument("--in-flight", action="store_true", help="only one fetcher with 6,500 visits under way")
     size.add_argument("--nodes", action="store_true", help="only several nodes beside each other")
+    size.add_argument("--flames", action="store_true", help="only flame graphs of a fetcher and a parser")
     parser.add_argument("--out", type=Path, default=REPO / "bench.json", metavar="FILE")
     parser.add_argument("--work", type=Path, default=REPO / "bench-work", metavar="DIR", help=_WORK_HELP)
     parser.add_argument("--docs", action="store_true", help="also put the numbers into docs/performance.md")
