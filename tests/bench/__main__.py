@@ -16,6 +16,7 @@ from tests.bench import (
     figures,
     flames,
     frontier,
+    growth_picture,
     in_flight,
     machine,
     nodes,
@@ -191,6 +192,8 @@ def _measure_scale(args: argparse.Namespace) -> None:
     scaled = scale.measure(args.work, FULL_SCALE, SCALE_ROUNDS, _say)
     more = _scale_words(scaled)
     _tell(args, facts, scale_figures.figures(scaled), {"scale": scaled}, report.SCALE, more)
+    if args.docs:
+        growth_picture.draw(scaled, IMAGES / "growth.svg")
 
 
 def _measure_in_flight(args: argparse.Namespace) -> None:

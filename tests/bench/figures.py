@@ -29,6 +29,8 @@ from tests.bench.per_run import (
 
 SERVER_LIMIT_CORES = 0.9
 """nginx has one worker: near one core it would set the pace."""
+GOALS_SCRAPY = 103.0
+"""Pages per CPU-second of Scrapy (fetch + lxml) on the machine on which the goals were set."""
 QUIET_CORES = 0.2
 """More than this taken by others, and the machine was not ours alone."""
 
@@ -243,11 +245,27 @@ def remarks(raw: Raw) -> list[str]:
             f"The machine was not quiet: other processes took up to {noise:.2f} cores during a run. "
             f"CPU times are inflated; ratios within this run are what counts."
         )
+    said.append(_at_the_goals_speed(raw, ours))
     spread = [per_cpu_second(run) for run in ours]
     if len(spread) > 1 and max(spread) > 1.15 * min(spread):
         said.append(f"Our own runs differ by {max(spread) / min(spread) - 1:.0%}.")
     said.append(f"Over {raw.weights.probes:,} probes {raw.weights.false_positives} false positives were met.")
     return said
+
+
+def _at_the_goals_speed(raw: Raw, ours: Sequence[Run]) -> str:
+    """The goals are of one machine and this is another: what they compare to, by what Scrapy does on both."""
+    here = median(per_cpu_second(run) for run in raw.runs if run.side == BASELINE)
+    faster = GOALS_SCRAPY / here
+    ms = {role: median(cpu_ms_by_role(run)[role] for run in ours) / faster for role in _COST_GOALS}
+    costs = ", ".join(f"{role} {cost:.2g} (goal {_COST_GOALS[role]:g})" for role, cost in ms.items())
+    rate = faster * median(map(per_cpu_second, ours))
+    return (
+        f"Goals that are no ratios were set where Scrapy (lxml) does {GOALS_SCRAPY:.0f} pages per "
+        f"CPU-second, {faster:.2f} times what it does here. At that speed ours would be {rate:.0f} pages per "
+        f"CPU-second (goal 500), CPU per page in ms: {costs}, and {1000 / ms['parser']:.0f} pages per "
+        f"CPU-second of one parser process (goal 900)."
+    )
 
 
 def flat(rows: Iterable[Figure]) -> dict[str, Any]:

@@ -51,6 +51,12 @@ class Plan:
 SMALL = Size(2_000, 10_000)
 QUICK = Plan("quick", 40, 25, 1, False, 40, 1_500, 400, 2, (SMALL, Size(20_000, 200_000)), 10)
 DEFAULT = Plan("default", 120, 42, 2, False, 150, 2_000, 2_000, 4, (SMALL, Size(83_000, 1_000_000)), 20)
-FULL_SCALE = (SMALL, Size(83_000, 10_000_000), Size(250_000, 10_000_000))
+FULL_SCALE = (
+    SMALL,
+    Size(20_000, 200_000),
+    Size(83_000, 1_000_000),
+    Size(83_000, 10_000_000),
+    Size(250_000, 10_000_000),
+)
 SCALE_ROUNDS = 60
 FULL = Plan("full", 120, 42, 5, True, 300, 3_000, 4_000, 8, FULL_SCALE, SCALE_ROUNDS)

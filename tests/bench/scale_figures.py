@@ -16,18 +16,20 @@ GROWTH = 1.15
 
 
 def figures(points: Sequence[Point]) -> list[Figure]:
-    """Lease and settle at the large frontiers, and how much more a page costs there than at the smallest."""
+    """Lease and settle at the largest frontiers; how much more a page costs there than at the smallest."""
     if len(points) < 2:
         return []
     rows = []
-    for point in points[1:]:
+    most_queued = max(point.queued for point in points)
+    largest = [point for point in points[1:] if point.queued > 0.5 * most_queued]
+    for point in largest:
         for what, cost in (("lease", point.lease), ("settle", point.settle)):
             words = (
                 f"{what} of {A_CALL}, {point.domains:,} domains, {_millions(point.queued)} URLs: Redis, ms"
             )
             ms = [us / 1000 for us in (cost.cpu_us, cost.cpu_low_us, cost.cpu_high_us)]
             rows.append(_row(f"{what}_ms_per_call.{point.domains}", words, ms, CALL_MS))
-    smallest, most = points[0], max(points[1:], key=lambda point: point.page_us)
+    smallest, most = points[0], max(largest, key=lambda point: point.page_us)
     # round by round: those of one turn met the machine at the same speed
     growth = [large / small for large, small in zip(most.pages_us, smallest.pages_us, strict=False)]
     rows.append(

@@ -155,6 +155,16 @@ def test_a_disturbed_machine_is_told_of() -> None:
     assert any("not quiet" in each and "1.00 cores" in each for each in loud)
 
 
+def test_goals_of_another_machine_are_put_into_proportion() -> None:
+    """Scrapy does 100 pages per CPU-second here and did 103 there: ours would be as much quicker."""
+    said = figures.remarks(raw_of(run_of("ours", 2.0), run_of("scrapy-lxml", 10.0)))
+    (told,) = [each for each in said if "At that speed" in each]
+    assert "1.03 times what it does here" in told
+    assert "515 pages per CPU-second (goal 500)" in told  # 500 x 1.03
+    assert "fetcher 0.78 (goal 0.9), parser 0.58 (goal 0.88), redis 0.19 (goal 0.15)" in told
+    assert "and 1717 pages per CPU-second of one parser" in told
+
+
 def test_bench_json_has_the_figures_at_its_top() -> None:
     """Names that others rely on."""
     raw = raw_of(run_of("ours", 2.0), run_of("scrapy-lxml", 10.0), run_of("scrapy-selectolax", 5.0))
@@ -327,6 +337,8 @@ def test_the_price_of_a_large_frontier_is_held_against_a_small_one() -> None:
     assert scale_figures.figures(points[:1]) == []
     text = scale_figures.scale_table(points)
     assert "| 250,000 / 10,000,000 " in text
+    between = point_of(83_000, 1_000_000, lease_us=9_000.0, page_us=900.0)
+    assert scale_figures.figures([points[0], between, *points[1:]]) == list(rows.values())
     assert "1.10 / 0.990 / 1.32" in text
     text = scale_figures.beside_table(points)
     assert " 909 / 1,250 / 667 " in text
