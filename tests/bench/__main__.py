@@ -67,6 +67,9 @@ _BESIDE = (
     "their visit once they were due, by the driven clock, with as many visits asked for as are due; and a "
     "rewrite of the append-only file with calls going on:"
 )
+_PAGES_HELP = (
+    "a folder of real pages (.html, .htm, .xhtml, in any folders), to be taken instead of made-up ones"
+)
 _WORK_HELP = "where pages and crawls are kept meanwhile; should be a real disk"
 
 
@@ -81,7 +84,7 @@ def main(argv: list[str] | None = None) -> int:
             _measure_in_flight(args)
         elif args.flames:
             _need(scrapy=False)
-            for picture in flames.draw(Web(args.work, DEFAULT), args.work, IMAGES, _say):
+            for picture in flames.draw(Web(args.work, DEFAULT, args.pages), args.work, IMAGES, _say):
                 _say(f"{picture} is drawn")
         elif args.nodes:
             _need(scrapy=False)
@@ -110,6 +113,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     size.add_argument("--in-flight", action="store_true", help="only one fetcher with 6,500 visits under way")
     size.add_argument("--nodes", action="store_true", help="only several nodes beside each other")
     size.add_argument("--flames", action="store_true", help="only flame graphs of a fetcher and a parser")
+    parser.add_argument("--pages", type=Path, metavar="DIR", help=_PAGES_HELP)
     parser.add_argument("--out", type=Path, default=REPO / "bench.json", metavar="FILE")
     parser.add_argument("--work", type=Path, default=REPO / "bench-work", metavar="DIR", help=_WORK_HELP)
     parser.add_argument("--docs", action="store_true", help="also put the numbers into docs/performance.md")
@@ -143,7 +147,7 @@ def _measure(plan: Plan, args: argparse.Namespace) -> None:
     work: Path = args.work
     facts = machine.facts()
     _say(f"{plan.name}: {plan.pages:,} pages on {plan.domains} domains, {plan.rounds} round(s)")
-    web = Web(work, plan)
+    web = Web(work, plan, args.pages)
     starts = [each for _ in range(plan.rounds) for each in _starts(web, work)]
     runs = list(_runs(web, work, plan))
     _say("URLs in Redis: what they weigh")
@@ -154,7 +158,7 @@ def _measure(plan: Plan, args: argparse.Namespace) -> None:
     raw = Raw(runs, starts, weights, stages.take(web, work, plan))
     rows, remarks = [*figures.figures(raw), *scale_figures.figures(scaled)], figures.remarks(raw)
     versions = machine.versions(REPO)
-    facts["line"] = _line(plan, facts, versions)
+    facts["line"] = _line(plan, web, facts, versions)
     text = report.document(rows, raw, remarks, facts, _scale_words(scaled))
     print(text)
     report.write_json(
@@ -204,7 +208,7 @@ def _measure_in_flight(args: argparse.Namespace) -> None:
 
 def _measure_nodes(args: argparse.Namespace) -> None:
     facts = machine.facts()
-    ran = nodes.measure(Web(args.work, DEFAULT), args.work, _say)
+    ran = nodes.measure(Web(args.work, DEFAULT, args.pages), args.work, _say)
     _tell(args, facts, nodes.figures(ran), {"nodes": ran}, report.NODES, (nodes.nodes_table(ran),))
 
 
@@ -236,7 +240,7 @@ def _starts(web: Web, work: Path) -> Iterator[Run]:
 def _runs(web: Web, work: Path, plan: Plan) -> Iterator[Run]:
     """Ours, Scrapy, ours, Scrapy ...: each run of Scrapy has one of ours before it, and most one after it."""
     sides: list[Side] = ["scrapy-lxml", "scrapy-selectolax"] * plan.rounds
-    if plan.like_for_like:
+    if plan.like_for_like and web.max_depth is None:
         sides.append("scrapy-lxml-crawl")
     for side in sides:
         yield _told(crawls.ours(web, work))
@@ -254,10 +258,11 @@ def _told(run: Run) -> Run:
     return run
 
 
-def _line(plan: Plan, facts: dict[str, Any], versions: dict[str, str]) -> str:
+def _line(plan: Plan, web: Web, facts: dict[str, Any], versions: dict[str, str]) -> str:
     """Where and when, in one sentence."""
     return (
-        f"{time.strftime('%Y-%m-%d')}, commit {versions['commit']}, plan {plan.name} ({plan.pages:,} pages, "
+        f"{time.strftime('%Y-%m-%d')}, commit {versions['commit']}, plan {plan.name} ({web.tree.pages:,} "
+        f"{'pages' if web.max_depth is None else 'real pages'}, "
         f"{plan.rounds} round{'s' if plan.rounds > 1 else ''}): {_where(facts, versions)}, "
         f"{versions['openssl'].rsplit(' ', 3)[0]}, Scrapy {versions['Scrapy']}."
     )

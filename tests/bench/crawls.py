@@ -55,6 +55,8 @@ def ours(web: Web, work: Path, *, start_only: bool = False) -> Run:
         command += ["--set", f"fetcher.in_flight={IN_FLIGHT}"]
         for rule in nginx.connect_to:
             command += ["--connect-to", rule]
+        if web.max_depth is not None:
+            command += ["--max-depth", str(web.max_depth)]
         if start_only:
             command += ["--pages", "1"]
         usage = measure(command, role_of=_role, output=work / "crawl.log", timeout_s=TIMEOUT_S, cwd=REPO)

@@ -18,9 +18,10 @@ from tests.bench.plan import SEED, Plan
 from tests.bench.processes import children, cpu_seconds
 from tests.web.certs import Authority
 from tests.web.graph import page_url
+from tests.web.kept_pages import KeptPages, deal_out
 from tests.web.log import Entry
 from tests.web.nginx import Nginx
-from tests.web.shape import domain_name
+from tests.web.shape import Shape
 from tests.web.tree import Tree, generate_tree
 
 _LOG_LAG_S = 2.0
@@ -45,26 +46,27 @@ class Seen:
 
 
 class Web:
-    """The pages of a plan, made once and kept in ``folder``; ``serve`` starts a fresh nginx for each run."""
+    """The pages of a plan, made once and kept in ``folder``; ``serve`` starts a fresh nginx for each run.
 
-    def __init__(self, folder: Path, plan: Plan) -> None:
+    ``kept``: a folder of real pages, to be taken instead of made-up ones.
+    """
+
+    def __init__(self, folder: Path, plan: Plan, kept: Path | None = None) -> None:
         self._folder = folder
-        self.tree: Tree = generate_tree(
-            folder / f"pages-{plan.domains}x{plan.pages_per_domain}",
-            plan.domains,
-            plan.pages_per_domain,
-            SEED,
-        )
+        self.tree: Tree | KeptPages
+        self.max_depth: int | None = None
+        """How far links are to be followed: those of real pages lead nowhere."""
+        if kept is None:
+            name = f"pages-{plan.domains}x{plan.pages_per_domain}"
+            self.tree = generate_tree(folder / name, plan.domains, plan.pages_per_domain, SEED)
+            self.urls = _urls(self.tree.shape)
+        else:
+            self.tree = deal_out(kept, folder / "pages-kept", plan.domains, plan.pages_per_domain)
+            self.urls = self.tree.urls
+            self.max_depth = 1
         self._authority = Authority(folder / "tls", "mixed")
         self.ca = self._authority.root
-        self.one_seed = self._write("one-seed.txt", [domain_name(0)])
-        shape = self.tree.shape
-        # breadth first, so that no domain is asked for all its pages at once
-        self.urls = [
-            page_url(shape, index, number)
-            for number in range(plan.pages_per_domain)
-            for index in range(plan.domains)
-        ]
+        self.one_seed = self._write("one-seed.txt", [next(iter(self.tree.sites))])
         self.url_list = self._write("urls.txt", self.urls)
         self.home_list = self._write("homes.txt", [f"https://{name}/" for name in self.tree.sites])
 
@@ -96,6 +98,15 @@ class Web:
             access_log=True,
         ) as nginx:
             yield Server(nginx)
+
+
+def _urls(shape: Shape) -> list[str]:
+    """Breadth first, so that no domain is asked for all its pages at once."""
+    return [
+        page_url(shape, index, number)
+        for number in range(shape.pages_per_domain)
+        for index in range(shape.domains)
+    ]
 
 
 class Server:

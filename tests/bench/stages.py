@@ -49,13 +49,7 @@ def take(web: Web, work: Path, plan: Plan) -> Staged:
     shutil.rmtree(folder, ignore_errors=True)
     with web.serve() as server:
         nginx = server.nginx
-        made = crawls.settings(
-            folder,
-            crawl={"delay_s": 0.0, "seen_error_rate": 1e-6},
-            fetcher={"in_flight": IN_FLIGHT},
-            tls={"ca_file": str(nginx.ca)},
-            dns={"connect_to": list(nginx.connect_to)},
-        )
+        made = _settings(folder, web, str(nginx.ca), list(nginx.connect_to))
         redis = RedisServer(made)
         redis.start()
         try:
@@ -65,7 +59,7 @@ def take(web: Web, work: Path, plan: Plan) -> Staged:
         finally:
             redis.stop()
     with web.serve() as server:
-        made = _led_to(made, list(server.nginx.connect_to))
+        made = _settings(folder, web, str(server.nginx.ca), list(server.nginx.connect_to))
         fetches = uvloop.run(handshakes.measure(made, web, driver.laps, plan.handshake_rounds))
         seen = server.seen(2 * fetches)
         resumed_share = seen.resumed / fetches
@@ -79,12 +73,15 @@ def take(web: Web, work: Path, plan: Plan) -> Staged:
     )
 
 
-def _led_to(made: Settings, connect_to: list[str]) -> Settings:
+def _settings(folder: Path, web: Web, ca_file: str, connect_to: list[str]) -> Settings:
+    crawl: dict[str, object] = {"delay_s": 0.0, "seen_error_rate": 1e-6}
+    if web.max_depth is not None:
+        crawl["max_depth"] = web.max_depth
     return crawls.settings(
-        made.data,
-        crawl={"delay_s": 0.0, "seen_error_rate": 1e-6},
+        folder,
+        crawl=crawl,
         fetcher={"in_flight": IN_FLIGHT},
-        tls={"ca_file": made.tls.ca_file},
+        tls={"ca_file": ca_file},
         dns={"connect_to": connect_to},
     )
 
@@ -96,8 +93,11 @@ class _Driver:
         self.settings = settings
         self.web = web
         self.laps = laps
-        self.most = plan.stage_pages
-        self.warm_up = _WARM_PAGES * plan.domains
+        self.warm_up = _WARM_PAGES * len(web.tree.sites)
+        # what is under way at the end of the warming up counts for neither
+        self.most = min(plan.stage_pages, web.tree.pages - self.warm_up - 2 * IN_FLIGHT)
+        if self.most <= 0:
+            raise RunError(f"{web.tree.pages:,} pages are too few to note the stages of")
         self.pages = self.page_bytes = self.links = 0
 
     async def run(self) -> None:
