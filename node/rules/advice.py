@@ -107,6 +107,7 @@ def _fitting_fetchers(window: Window) -> int:
     """
     waited = sum(window.fetchers_waited_ms.get(reason, 0) for reason in (Reason.SPOOL_FULL, Reason.NO_WORK))
     fetching_ms = max(1, window.fetchers_up_ms - waited)
-    parsing_ms = max(1, window.parsers_up_ms - window.parsers_waited_ms.get(Reason.NO_PAGES, 0))
+    idle = sum(window.parsers_waited_ms.get(reason, 0) for reason in (Reason.NO_PAGES, Reason.NO_MEMORY))
+    parsing_ms = max(1, window.parsers_up_ms - idle)
     total = window.fetchers + window.parsers
     return min(total - 1, max(1, round(total * fetching_ms / (fetching_ms + parsing_ms))))

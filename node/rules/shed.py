@@ -32,19 +32,19 @@ class Shortage:
     since_s: float | None = None
     seen_s: float = 0.0
 
+    def remembered(self, now_s: float) -> Shortage:
+        """What counts of it when something is to be offered: one not met for long is over for all we know."""
+        return self if now_s - self.seen_s < PATIENCE_S else Shortage()
+
     def patient(self, now_s: float) -> bool:
         """Are URLs to be kept until there is room, and not turned away yet?"""
-        return self._new(now_s) or now_s - (self.since_s or 0.0) < PATIENCE_S
+        return self.since_s is None or now_s - self.since_s < PATIENCE_S
 
     def next(self, now_s: float, *, short: bool) -> Shortage:
-        """After another offer."""
+        """After another try."""
         if not short:
             return Shortage()
-        return Shortage(now_s if self._new(now_s) else self.since_s, now_s)
-
-    def _new(self, now_s: float) -> bool:
-        """Is one that is met now another one?"""
-        return self.since_s is None or now_s - self.seen_s >= PATIENCE_S
+        return Shortage(now_s if self.since_s is None else self.since_s, now_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Shedding:
         pressed, pressing = marks.pressed.over(was, share), share >= marks.high
         since_s = (self.since_s if was else now_s) if pressed else None
         found = replace(self, since_s=since_s, pressing=pressing)
-        if pressed and not was:
+        if pressed and not was and self.step == 0:
             return replace(found, stepped_s=now_s, stepped_at=share)
         if now_s - self.stepped_s < STEP_S:
             return found
@@ -125,7 +125,8 @@ class Shedding:
 
 def gone_on(grade: int, now_s: float) -> Shedding:
     """Where another left off at this grade."""
-    return Shedding(grade, min(grade, BETTER - 1), stepped_s=now_s)
+    # whether the end of the memory is near shows at once
+    return Shedding(grade, grade if grade < BETTER else 0, stepped_s=now_s)
 
 
 def free_below(grade: int) -> int:

@@ -294,7 +294,8 @@ class Fetcher:
         except Exception as error:
             # a fault of ours: it must not take the process with it, nor be met for ever
             _log.exception("a visit to %s failed in a way nobody foresaw", lease.domain)
-            self.recorder.note(lease, lease.entry.url, Outcome.LOCAL_ERROR, type(error).__name__)
+            with contextlib.suppress(DiskError):
+                self.recorder.note(lease, lease.entry.url, Outcome.LOCAL_ERROR, type(error).__name__)
             visited = Visited(Settlement(lease, Kind.DONE, Outcome.LOCAL_ERROR, Signal.NONE, sent=True))
         self.recorder.out_of_files |= visited.settlement.outcome == Outcome.NO_FILES
         self.results.add(visited)

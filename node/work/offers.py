@@ -58,6 +58,7 @@ class Offers:
 
         Raises what Redis answers, but not that it is out of memory: that is waited for.
         """
+        self._shortage = self._shortage.remembered(self._now_s())
         try:
             while (offered := self._try(groups, pages, near, run)) is None:
                 self._hold()

@@ -71,7 +71,7 @@ class Shedder:
         if state is None or state.since_s is None:
             self._level, self._lane, self._next = LEVELS - 1, 0, 0
             return 0
-        if not state.pressing or state.lasts_s(now_s) < after_s:
+        if state.grade == 0 or not state.pressing or state.lasts_s(now_s) < after_s:
             return 0
         dropped, enough = 0, max(SWEEP_LEAST, min(SWEEP_MOST, int(self._excess_bytes / URL_BYTES)))
         for _ in range(SWEEP_CALLS):

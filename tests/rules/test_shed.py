@@ -65,6 +65,20 @@ def test_what_was_a_moment_only_leaves_no_trace(share: float) -> None:
     assert max(grades) == (0 if share < MARKS.better.high else BETTER if share < 0.97 else NOTHING)
 
 
+def test_peaks_keep_no_step_alive() -> None:
+    """A second in three over the mark is no pressure that lasts: what was turned away comes back."""
+    state = run([0.82] * 60)[-1]
+    assert state.grade == BETTER - 1
+    assert run([0.82, 0.65, 0.65] * 60, state)[-1].grade < BETTER - 1
+
+
+def test_who_takes_over_in_a_peak_does_not_make_it_last() -> None:
+    """The end of the memory shows at once; the step before it is not known, and begins anew."""
+    grades = [state.grade for state in run([0.98, 0.98, 0.6], gone_on(NOTHING, 1_000.0))]
+    assert grades == [NOTHING, NOTHING, 0]
+    assert run([0.82], gone_on(3, 1_000.0))[0].grade == 3
+
+
 def test_between_the_marks_it_stays_as_it_is() -> None:
     """What was turned away stays out, nothing more is, and nothing that waits is dropped meanwhile."""
     states = run([0.82] * 12 + [0.75] * 60)
@@ -203,6 +217,7 @@ def test_the_very_end_is_waited_for_and_not_for_ever() -> None:
     assert not shortage.patient(100.0 + PATIENCE_S)
     shortage = shortage.next(100.0 + PATIENCE_S, short=True)
     shortage = shortage.next(112.0, short=True)
-    assert not shortage.patient(115.0), "it is still the same shortage"
+    assert not shortage.remembered(115.0).patient(115.0), "it is still the same shortage"
     assert shortage.next(115.0, short=False).patient(115.0)
-    assert shortage.patient(150.0), "nothing was offered for long: who knows"
+    assert shortage.remembered(150.0).patient(150.0), "nothing was offered for long: who knows"
+    assert not shortage.next(150.0, short=True).patient(150.0), "a try that took long is no new shortage"

@@ -11,7 +11,7 @@ import pytest
 
 from node.rules.entry import Entry
 from node.rules.outcome import Signal
-from node.rules.shed import STEP_S
+from node.rules.shed import STEP_S, Shedding
 from node.settings import Settings, build
 from node.store import keys, snapshot
 from node.store.exclusions import Exclusions
@@ -143,6 +143,17 @@ def test_a_watch_that_is_started_again_goes_on_at_the_same_grade(world: World) -
 
 def used_bytes(world: World) -> int:
     return int(snapshot.take(world.store).redis["used_memory"])
+
+
+def test_nothing_that_waits_is_dropped_while_all_may_enter(world: World) -> None:
+    """Pressure that lasts and eases takes no step; then what waits stays, too."""
+    offer(world, 0, 1_000, 7)
+    watching = Watching(world)
+    watching.second()
+    watching.shedder.state = Shedding(grade=0, since_s=1_000.0, pressing=True)
+    assert watching.shedder.sweep(world.store, 1_100.0) == 0
+    watching.shedder.state = Shedding(grade=1, step=1, since_s=1_000.0, pressing=True)
+    assert watching.shedder.sweep(world.store, 1_100.0) > 0
 
 
 def test_whoever_offers_believes_it_for_a_while(world: World) -> None:
