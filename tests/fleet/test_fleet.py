@@ -52,7 +52,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
     need_boxes()
     if importlib.util.find_spec("ansible_runner") is None:
         missing("ansible-runner is not installed (scripts/setup --fleet installs it)")
-    need_root_and("rsync", "blkdiscard")
+    need_root_and("rsync")
     with begun(tmp_path_factory.mktemp("fleet")) as running:
         yield running
 
@@ -169,26 +169,6 @@ def test_a_new_version_comes_to_one_node_after_the_other(story: Story) -> None:
     story.began_one_after_the_other()
     assert story.operator.status()["totals"]["versions"] == [SECOND]
     story.goes_on()
-
-
-def test_a_lost_disk_costs_one_shard_its_crawl(story: Story) -> None:
-    """The disk of one node is empty after a power cut: its shard is begun anew, the others don't notice.
-
-    It is the node of the excluded domain, so that what follows shows that the list came back, too.
-    """
-    box = story.owner(story.excluded)
-    others = [each for each in story.fleet if each is not box]
-    before = [workers(each) for each in others]
-    box.kill_leader()
-    box.lose_disk()
-    box.boot()
-    assert box.ssh("findmnt /srv/milliarde", check=False).stdout == ""
-    assert workers(box) == {}
-    story.operator.run("replace", others[0].name, ends="refused")
-    story.operator.run("replace", box.name)
-    story.goes_on()
-    story.at_full_strength(box)
-    assert [workers(each) for each in others] == before
 
 
 def test_nothing_is_lost(story: Story) -> None:

@@ -1,22 +1,26 @@
 """What takes an operator of a fleet minutes: a deploy that fails on its first node, what mends it, a restart
-of all nodes one by one, and fewer and more processes than before. On the machines of the fleet test, which
-has the rest; the crawl goes on meanwhile, and at the end nothing is lost and no gap was broken.
+of all nodes one by one, a disk that is lost, and fewer and more processes than before. On the machines of the
+fleet test, which has the rest; the crawl goes on meanwhile, and at the end nothing is lost and no gap was
+broken.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from tests.fleet import base, proof
-from tests.fleet.crawling import DELAY_S, FETCHERS, FIRST, HOP_GAP_S, PARSERS, SECOND, Story, begun
+from tests.fleet.crawling import DATA, DELAY_S, FETCHERS, FIRST, HOP_GAP_S, PARSERS, SECOND, Story, begun
 from tests.fleet.operator import workers
 from tests.soak.verdict import Claim, Verdict
+from tests.web.log import now_ms
+from tests.web.shape import domain_name
 from tests.whole.crawl import until
 
-HELP = "three machines: a deploy that fails, a restart of all nodes, fewer processes and more"
+HELP = "three machines: a deploy that fails, a restart of all nodes, a lost disk, fewer processes and more"
 
 _BROKEN = "/etc/systemd/system/milliarde-watch.service.d/broken.conf"
 
@@ -31,8 +35,13 @@ def run(args: argparse.Namespace, work: Path, say: Callable[[str], None]) -> Ver
         base.base()
     except base.Unavailable as error:
         raise RuntimeError(f"no machines can be had here: {error}") from None
+    lacking = [program for program in ("rsync", "blkdiscard") if shutil.which(program) is None]
+    if lacking:
+        raise RuntimeError(f"there is no {' and no '.join(lacking)} here")
     claims: list[Claim] = []
-    with begun(work / "fleet") as story:
+    folder = work / "fleet"
+    folder.mkdir()
+    with begun(folder) as story:
         for what, step in STEPS:
             say(what)
             began = time.monotonic()
@@ -92,6 +101,29 @@ def _a_restart(story: Story) -> str:
     return f"{pages} pages before, {after} after; all processes are others"
 
 
+def _a_lost_disk(story: Story) -> str:
+    """Of a node with an excluded domain, so that it shows that the list came back, too."""
+    domain = domain_name(0)
+    story.operator.run("exclude", domain, "--reason", "its owner asks for it")
+    excluded_ms = now_ms()
+    box = story.owner(domain)
+    others = [each for each in story.fleet if each is not box]
+    before = [workers(each) for each in others]
+    box.kill_leader()
+    box.lose_disk()
+    box.boot()
+    assert box.ssh(f"findmnt {DATA}", check=False).stdout == "", "there is a disk"
+    assert workers(box) == {}, "it crawls without one"
+    story.operator.run("replace", others[0].name, ends="refused")
+    story.operator.run("replace", box.name)
+    story.goes_on()
+    story.at_full_strength(box)
+    assert [workers(each) for each in others] == before, "the others' processes are not those they were"
+    late = [each for each in story.of(domain) if each.t_ms > excluded_ms + 2_000]
+    assert not late, f"{len(late)} requests to {domain}, which is excluded"
+    return "its shard is begun anew, without what is excluded; the others run on by the same processes"
+
+
 def _other_numbers(story: Story) -> str:
     """Down to a few processes, and up again, by nothing but the inventory and ``up``."""
     for fetchers, parsers in ((3, 2), (FETCHERS, PARSERS)):
@@ -128,6 +160,7 @@ STEPS: tuple[tuple[str, Callable[[Story], str]], ...] = (
     ("a deploy ends at the first node that does not run, and no other is touched", _a_failed_deploy),
     ("the next deploy mends it, and goes from node to node", _a_deploy_that_mends),
     ("a restart goes from node to node, and the crawl is where it was", _a_restart),
+    ("a disk is lost: that shard is begun anew, and no other node notices", _a_lost_disk),
     ("fewer processes, and more: the machines follow", _other_numbers),
     ("a drain; every URL is in exactly one place", _nothing_lost),
     ("no gap was broken, by the web's own log", _no_gap),
