@@ -29,11 +29,12 @@ class Verdict:
         return all(claim.holds for claim in self.claims)
 
     def text(self) -> str:
-        """Both tables in Markdown."""
+        """Both tables in Markdown; figures only where there are any."""
         claims = [(each.what, each.measured, "yes" if each.holds else "**NO**") for each in self.claims]
-        return "\n\n".join(
-            [table(("claim", "measured", "holds"), claims), table(("figure", "value"), self.figures)]
-        )
+        tables = [table(("claim", "measured", "holds"), claims)]
+        if self.figures:
+            tables.append(table(("figure", "value"), self.figures))
+        return "\n\n".join(tables)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
