@@ -318,5 +318,6 @@ def main(settings: Settings, number: int) -> None:
     async def body(stop: Stop) -> None:
         await Fetcher(settings, number, stop).run()
 
+    process.map_large_buffers()
     with process.lock(settings.data / "run" / f"fetcher-{number}.lock", f"fetcher {number}"):
         process.run(body)
