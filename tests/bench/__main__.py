@@ -67,6 +67,10 @@ _BESIDE = (
     "their visit once they were due, by the driven clock, with as many visits asked for as are due; and a "
     "rewrite of the append-only file with calls going on:"
 )
+_GROWTH = (
+    "![What a page costs Redis, by how much is queued; bars bound the quickest and the slowest tenth]"
+    "(images/growth.svg)"
+)
 _PAGES_HELP = (
     "a folder of real pages (.html, .htm, .xhtml, in any folders), to be taken instead of made-up ones"
 )
@@ -194,7 +198,7 @@ def _scale_words(scaled: Sequence[scale.Point]) -> tuple[str, ...]:
 def _measure_scale(args: argparse.Namespace) -> None:
     facts = machine.facts()
     scaled = scale.measure(args.work, FULL_SCALE, SCALE_ROUNDS, _say)
-    more = _scale_words(scaled)
+    more = (_GROWTH, *_scale_words(scaled))
     _tell(args, facts, scale_figures.figures(scaled), {"scale": scaled}, report.SCALE, more)
     if args.docs:
         growth_picture.draw(scaled, IMAGES / "growth.svg")
