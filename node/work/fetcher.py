@@ -318,6 +318,5 @@ def main(settings: Settings, number: int) -> None:
     async def body(stop: Stop) -> None:
         await Fetcher(settings, number, stop).run()
 
-    process.map_large_buffers()
     with process.lock(settings.data / "run" / f"fetcher-{number}.lock", f"fetcher {number}"):
         process.run(body)

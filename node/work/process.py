@@ -73,8 +73,6 @@ async def end(tasks: Iterable[asyncio.Task[Any]]) -> None:
 
 
 _libc = ctypes.CDLL(None)
-_M_MMAP_THRESHOLD = -3
-_LARGE_BYTES = 128 * 1024
 
 
 def give_memory_back() -> None:
@@ -84,16 +82,6 @@ def give_memory_back() -> None:
     """
     with contextlib.suppress(AttributeError):  # musl has no such call, and keeps less
         _libc.malloc_trim(ctypes.c_size_t(0))
-
-
-def map_large_buffers() -> None:
-    """Have the C library (glibc) take each large buffer from the kernel, and return it there at once.
-
-    By itself it keeps them once the first was freed. uvloop takes 256 KB for each TLS connection
-    and writes to little of it: on the heap, each comes to lie where others wrote before it.
-    """
-    with contextlib.suppress(AttributeError):
-        _libc.mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
 
 
 def die_with_parent() -> None:

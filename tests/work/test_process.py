@@ -95,36 +95,3 @@ def test_what_the_c_library_keeps_is_given_back() -> None:
         [sys.executable, "-c", _TOUCH_AND_FREE], capture_output=True, text=True, check=True, timeout=60
     )
     assert int(done.stdout) > 15_000_000
-
-
-_BUFFERS = """
-import ctypes
-from node.work.process import map_large_buffers
-if {ours}:
-    map_large_buffers()
-libc = ctypes.CDLL(None)
-libc.malloc.restype = ctypes.c_void_p
-libc.free.argtypes = [ctypes.c_void_p]
-def resident():
-    return int(open("/proc/self/statm").read().split()[1]) * 4096
-libc.free(libc.malloc(ctypes.c_size_t(1 << 20)))  # from which glibc learns that large buffers come and go
-def written():
-    found = [libc.malloc(ctypes.c_size_t(1 << 18)) for _ in range(200)]
-    for at in found:
-        ctypes.memset(at, 1, 1 << 18)
-    libc.malloc(ctypes.c_size_t(100_000))  # so that the heap can't shrink
-    for at in found:
-        libc.free(at)
-before = resident()
-written()
-print(resident() - before)
-"""
-
-
-@pytest.mark.parametrize(("ours", "kept"), [(True, False), (False, True)])
-def test_large_buffers_are_given_back_when_they_are_freed(ours: bool, kept: bool) -> None:
-    """50 MB were written to and freed: the C library by itself keeps them."""
-    done = subprocess.run(
-        [sys.executable, "-c", _BUFFERS.format(ours=ours)], capture_output=True, text=True, check=True
-    )
-    assert (int(done.stdout) > 10_000_000) is kept, done.stdout
