@@ -35,8 +35,8 @@ WORDS = {
 class Window:
     """What happened in a stretch of time, all processes of a kind together. Times in ms.
 
-    ``waited`` is by reason (``spool_full``, ``no_work``, ``no_pages``, ...), ``up`` the time the
-    processes were there.
+    ``waited`` of fetchers is by reason (``spool_full``, ``no_work``, ``busy``, ...); of parsers ``idle`` is
+    waiting for pages. ``up`` is the time the processes were there.
     """
 
     pages: int
@@ -45,7 +45,8 @@ class Window:
     fetchers_up_ms: int
     fetchers_waited_ms: Mapping[str, int]
     parsers_up_ms: int
-    parsers_waited_ms: Mapping[str, int]
+    parsers_idle_ms: int
+    parsers_store_ms: int
     worst_lag_ms: float = 0.0
 
 
@@ -96,8 +97,8 @@ def _stage(window: Window) -> Stage:
 def _share(window: Window, reason: Reason) -> float:
     """The share of their time that those who wait for ``reason`` spent so; the longer one, where both do."""
     fetchers = window.fetchers_waited_ms.get(reason, 0) / window.fetchers_up_ms
-    parsers = window.parsers_waited_ms.get(reason, 0) / max(1, window.parsers_up_ms)
-    return max(fetchers, parsers)
+    waited = {Reason.STORE: window.parsers_store_ms, Reason.NO_PAGES: window.parsers_idle_ms}
+    return max(fetchers, waited.get(reason, 0) / max(1, window.parsers_up_ms))
 
 
 def _fitting_fetchers(window: Window) -> int:
@@ -107,7 +108,6 @@ def _fitting_fetchers(window: Window) -> int:
     """
     waited = sum(window.fetchers_waited_ms.get(reason, 0) for reason in (Reason.SPOOL_FULL, Reason.NO_WORK))
     fetching_ms = max(1, window.fetchers_up_ms - waited)
-    idle = sum(window.parsers_waited_ms.get(reason, 0) for reason in (Reason.NO_PAGES, Reason.NO_MEMORY))
-    parsing_ms = max(1, window.parsers_up_ms - idle)
+    parsing_ms = max(1, window.parsers_up_ms - window.parsers_idle_ms)
     total = window.fetchers + window.parsers
     return min(total - 1, max(1, round(total * fetching_ms / (fetching_ms + parsing_ms))))

@@ -29,7 +29,6 @@ class Reason(StrEnum):
     NO_STORE = "no_store"
     STORE_SLOW = "store_slow"
     STORE = "store"
-    NO_MEMORY = "no_memory"
     NO_FILES = "no_files"
     GATEWAY = "gateway"
     SPOOL_FULL = "spool_full"
@@ -139,13 +138,6 @@ TABLE: dict[Reason, Row] = {
         Stage.STORE,
         "waiting for Redis",
         "Redis answers",
-        share=IDLE_SHARE,
-    ),
-    Reason.NO_MEMORY: Row(
-        Waits.PARSER,
-        Stage.STORE,
-        "Redis has no memory for more links",
-        "there is room again, or it has lasted so long that links are turned away",
         share=IDLE_SHARE,
     ),
     Reason.NO_FILES: Row(

@@ -1,6 +1,6 @@
 """What a frontier turns away while Redis has little memory left. URLs of the lowest priorities enter only in
 place of a worse one of their domain, which takes no more memory: of more and more priorities the longer it
-lasts, then of all; and at the very end nothing enters. A shortage of a moment is waited for instead.
+lasts, then of all; and at the very end nothing enters.
 
 Leasing goes on throughout, since it alone frees memory. The frontier gives way to a lack of memory only, not
 to slow parsers or a slow disk: those are waited for (``rules/pressure.py``), and nothing is lost by waiting.
@@ -20,31 +20,6 @@ NOTHING = LEVELS + 1
 STEP_S = 5.0
 """As often as this has passed, one priority more is turned away if memory has not become less scarce since;
 one less when it is over."""
-PATIENCE_S = 10.0
-"""So long who offers keeps URLs that can't enter freely, whatever their priority. Often it is no frontier
-that fills Redis, but what is on its way through it for a moment; what is turned away does not come back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shortage:
-    """No URL may enter freely, as one who offers sees it: since when (None: all may), and when last."""
-
-    since_s: float | None = None
-    seen_s: float = 0.0
-
-    def remembered(self, now_s: float) -> Shortage:
-        """What counts of it when something is to be offered: one not met for long is over for all we know."""
-        return self if now_s - self.seen_s < PATIENCE_S else Shortage()
-
-    def patient(self, now_s: float) -> bool:
-        """Are URLs to be kept until there is room, and not turned away yet?"""
-        return self.since_s is None or now_s - self.since_s < PATIENCE_S
-
-    def next(self, now_s: float, *, short: bool) -> Shortage:
-        """After another try."""
-        if not short:
-            return Shortage()
-        return Shortage(now_s if self.since_s is None else self.since_s, now_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +48,13 @@ class Marks:
 class Shedding:
     """``grade``: 0 = all may enter, n = the n lowest priorities only in place of a worse URL, ``NOTHING``.
 
-    ``step``: the grade but for the end of the memory, at most ``BETTER - 1``. ``since_s``: since when there
-    has been pressure, None = there is none; ``end_s``: since when the end has been near. ``stepped_s``: when
-    it was last asked whether the step is enough, and ``stepped_at`` the share at that time. ``pressing``: is
-    the share over the high mark now?
+    ``since_s``: since when there has been pressure, None = there is none. ``stepped_s``: when it was last
+    asked whether that is enough, and ``stepped_at`` the share at that time. ``pressing``: is the share over
+    the high mark now?
     """
 
     grade: int = 0
-    step: int = 0
     since_s: float | None = None
-    end_s: float | None = None
     stepped_s: float = 0.0
     stepped_at: float = 0.0
     pressing: bool = False
@@ -93,40 +65,25 @@ class Shedding:
 
     def next(self, marks: Marks, share: float, now_s: float) -> Shedding:
         """The shedding of now, ``share`` of the memory being used. Called about once a second."""
-        state = self._stepped(marks, share, now_s)
-        if marks.nothing.over(self.grade == NOTHING, share):
-            grade = NOTHING
-        elif marks.better.over(self.grade >= BETTER, share):
-            grade = BETTER
-        else:
-            return replace(state, grade=state.step, end_s=None)
-        end_s = now_s if self.end_s is None else self.end_s
-        # what is near its end for longer than one waits for it comes back from there slowly
-        step = BETTER - 1 if now_s - end_s >= PATIENCE_S else state.step
-        return replace(state, grade=grade, step=step, end_s=end_s)
-
-    def _stepped(self, marks: Marks, share: float, now_s: float) -> Shedding:
-        """A step up or down, once the last one, or the pressure, is ``STEP_S`` old."""
         was = self.since_s is not None
-        pressed, pressing = marks.pressed.over(was, share), share >= marks.high
+        pressed = marks.pressed.over(was, share)
+        pressing = share >= marks.high
         since_s = (self.since_s if was else now_s) if pressed else None
-        found = replace(self, since_s=since_s, pressing=pressing)
-        if pressed and not was and self.step == 0:
-            return replace(found, stepped_s=now_s, stepped_at=share)
+        found = replace(self, grade=min(self.grade, BETTER - 1), since_s=since_s, pressing=pressing)
+        stepped = replace(found, stepped_s=now_s, stepped_at=share)
+        if marks.nothing.over(self.grade == NOTHING, share):
+            return replace(stepped, grade=NOTHING)
+        if marks.better.over(self.grade >= BETTER, share):
+            return replace(stepped, grade=BETTER)
+        if pressing and found.grade == 0:
+            return replace(stepped, grade=1)
         if now_s - self.stepped_s < STEP_S:
             return found
-        step = self.step
         if pressing and share >= self.stepped_at:
-            step = min(step + 1, BETTER - 1)
-        elif not pressed:
-            step = max(step - 1, 0)
-        return replace(found, step=step, stepped_s=now_s, stepped_at=share)
-
-
-def gone_on(grade: int, now_s: float) -> Shedding:
-    """Where another left off at this grade."""
-    # whether the end of the memory is near shows at once
-    return Shedding(grade, grade if grade < BETTER else 0, stepped_s=now_s)
+            return replace(stepped, grade=min(found.grade + 1, BETTER - 1))
+        if not pressed and found.grade > 0:
+            return replace(stepped, grade=found.grade - 1)
+        return stepped
 
 
 def free_below(grade: int) -> int:

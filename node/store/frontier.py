@@ -64,8 +64,7 @@ class Group:
 class Offered:
     """What became of an offer. ``full``: domain -> (worst level it holds, believe for ms).
 
-    Levels from ``below`` on are turned away for want of memory now, whatever their domain. ``short``: no
-    URL may enter freely.
+    Levels from ``below`` on are turned away for want of memory now, whatever their domain.
     """
 
     acknowledged: int
@@ -75,7 +74,6 @@ class Offered:
     displaced: int
     full: Mapping[str, tuple[int, int]]
     below: int = keys.LEVELS
-    short: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +159,10 @@ class Frontier:
         returning: str = "",
         near: bytes = b"",
         run: str = "",
-        patient: bool = False,
     ) -> Verb[Offered]:
         """Offer URLs by domain and acknowledge the pages they came from; ``near``: as in ``near.told``.
 
-        ``run``: only to the Redis with that run id, else ``NewRedisError``. ``patient``: where no URL
-        may enter freely, rather an error than to have them turned away; see ``is_out_of_memory``.
+        ``run``: only to the Redis with that run id, else ``NewRedisError``.
         """
         options = [
             self.base_delay_ms,
@@ -177,7 +173,6 @@ class Frontier:
             self.wire_plan,
             returning,
             run,
-            int(patient),
         ]
         wire: list[list[object]] = []
         entries: list[str] = []
@@ -322,6 +317,6 @@ def _text(few_bytes: bytes) -> msgspec.Raw:
 
 
 def _offered(answer: list[Any]) -> Offered:
-    full = {answer[i].decode(): (answer[i + 1], answer[i + 2]) for i in range(7, len(answer), 3)}
-    acknowledged, admitted, seen, refused, displaced, below, short = answer[:7]
-    return Offered(acknowledged, admitted, seen, refused, displaced, full, below, bool(short))
+    full = {answer[i].decode(): (answer[i + 1], answer[i + 2]) for i in range(6, len(answer), 3)}
+    acknowledged, admitted, seen, refused, displaced, below = answer[:6]
+    return Offered(acknowledged, admitted, seen, refused, displaced, full, below)

@@ -16,20 +16,19 @@ import msgspec
 from redis.exceptions import ResponseError
 
 from node.errors import StoreError
-from node.rules.pressure import Reason
 from node.settings import Settings
 from node.store import keys, spool
 from node.store.archive_read import ArchiveReader, BadRecordError
 from node.store.connection import LOST, Store
 from node.store.exclusions import READ_VERSIONS, Exclusions, Versions
 from node.store.frontier import Frontier, Group
+from node.store.refusals import is_out_of_memory
 from node.store.snapshot import Report
 from node.store.spool import Page
 from node.store.tally import Tally, rss_bytes
 from node.work import process
 from node.work.charging import Charging
 from node.work.links import Offering
-from node.work.offers import Offers
 from node.work.page import PageReader
 from node.work.page_guard import PageGuard, Unguarded, bound_memory
 from node.work.process import StopFlag
@@ -37,14 +36,11 @@ from node.work.stopwatch import Stopwatch
 
 BLOCK_MS = 250
 BEAT_S = 1.0
+OUT_OF_MEMORY_WAIT_S = 0.5
 LEAVE_TO_OTHERS_S = 3.0
 """So long a parser takes over no pages after one ended it: another is to try that one."""
 OFFER_URLS = 2_000
 """URLs of a sitemap that go into one offer: all of a long one would hold up everybody at Redis."""
-
-
-class Leaving(Exception):
-    """This parser is to stop while there is no memory for the links of its pages; they stay in the group."""
 
 
 class Parser:
@@ -61,7 +57,6 @@ class Parser:
         self.tally = Tally("parsers")
         self.versions = Versions()
         self.offering = Offering(settings, self.frontier, Exclusions(), self.tally)
-        self.offers = Offers(self.store, self.frontier, self.offering, self.tally, self._meanwhile)
         self.reader = PageReader(settings, ArchiveReader(settings.warc_folder), self.tally)
         self.charging = Charging(settings, self.store, self.consumer, self.tally)
         self.in_hand = 0
@@ -94,8 +89,6 @@ class Parser:
                 self.guard.end()
                 self._own_first = True
                 self._patiently(self.store.begin)
-            except Leaving:
-                break
         self._leave()
 
     def _meet(self) -> None:
@@ -143,7 +136,7 @@ class Parser:
             self.store.now_ms(),
             in_hand=self.in_hand,
             limit=self.settings.parser.in_hand,
-            waiting=self._why_idle(),
+            waiting="" if self.took else "no_pages",
             rss_mb=rss_bytes() // 1_000_000,
         )
         tallies, claims = self._tallies(), self._claims()
@@ -172,14 +165,9 @@ class Parser:
             if taken_over := spool.pages_claimed(answer):
                 self._work(taken_over, redelivered=True)
 
-    def _why_idle(self) -> str:
-        if self.offers.held:
-            return Reason.NO_MEMORY
-        return "" if self.took else Reason.NO_PAGES
-
     def _claims(self) -> list[tuple[Any, ...]]:
         """The command that takes over what others held too long, unless it is to be left to others."""
-        if self.offers.held or time.monotonic() < self._next_claim:
+        if time.monotonic() < self._next_claim:
             return []
         claim_after_ms = round(1000 * self.settings.parser.claim_after_s)
         return [spool.claim(self.consumer, claim_after_ms, self.settings.parser.in_hand)]
@@ -210,11 +198,11 @@ class Parser:
         (answer,) = self.store.calls([], extra=[spool.read_new(self.consumer, most, BLOCK_MS)])
         took_s = self._watch.seconds()
         idle_s = min(took_s, BLOCK_MS / 1000)  # what is longer was not for want of pages
-        self._waited(Reason.NO_PAGES, idle_s)
-        self._waited(Reason.STORE, took_s - idle_s)
+        self._waited("no_pages", idle_s)
+        self._waited("store", took_s - idle_s)
         return spool.pages_read(answer)
 
-    def _waited(self, reason: Reason, seconds: float) -> None:
+    def _waited(self, reason: str, seconds: float) -> None:
         self.tally.add(f"wait_ms:parsers:{reason}", round(1000 * seconds))
 
     def _work(self, pages: list[Page], *, redelivered: bool = False) -> None:
@@ -258,7 +246,8 @@ class Parser:
         for start in range(0, max(len(found), 1), OFFER_URLS):
             self.offering.groups(found[start : start + OFFER_URLS], self.store.now_ms(), groups)
             is_last = start + OFFER_URLS >= len(found)
-            self._offer(groups, [page] if is_last else [])
+            if not self._offer(groups, [page] if is_last else []):
+                return
             groups = {}
 
     def _read_pages(self, pages: list[Page]) -> None:
@@ -277,16 +266,32 @@ class Parser:
         self._busy_s += time.perf_counter() - begun
         self._offer(groups, pages)
 
-    def _offer(self, groups: dict[str, Group], pages: list[Page]) -> None:
+    def _offer(self, groups: dict[str, Group], pages: list[Page]) -> bool:
+        """Offer, and acknowledge ``pages``. False: refused for want of memory; they are parsed again."""
+        ids = [page.id for page in pages]
         near = self.reader.compared.take()
-        self.offers.offer(groups.values(), [page.id for page in pages], near=near, run=self._run)
-
-    def _meanwhile(self) -> None:
-        """There is no memory for what was found."""
-        self._beat_if_due()
-        self._signs.give()
-        if self.stop.requested:
-            raise Leaving
+        verb = self.frontier.offer(self.store.now_ms(), groups.values(), ids, near=near, run=self._run)
+        self._watch.start()
+        try:
+            offered = self.store.call(verb)
+        except ResponseError as error:
+            self.offering.forget()
+            if not is_out_of_memory(error):
+                raise
+            # nothing was changed; the pages are still ours
+            self._own_first = True
+            self.tally.add("refused:parsers:no_memory")
+            time.sleep(OUT_OF_MEMORY_WAIT_S)
+            return False
+        except LOST:
+            self.offering.forget()
+            raise
+        self._waited("store", self._watch.seconds())
+        self.offering.learn(offered, self.store.now_ms())
+        self.tally.add("pages_parsed", offered.acknowledged)
+        self.tally.add("links:admitted", offered.admitted)
+        self.tally.add("links:known", offered.seen)
+        return True
 
 
 def main(settings: Settings, number: int) -> None:

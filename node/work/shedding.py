@@ -9,7 +9,7 @@ import logging
 
 from node.rules.priority import LEVELS
 from node.rules.shard import LANES
-from node.rules.shed import Marks, Shedding, dropped_from, gone_on, words
+from node.rules.shed import Marks, Shedding, dropped_from, words
 from node.settings import Settings
 from node.store.connection import Store
 from node.store.frontier import Frontier
@@ -56,7 +56,7 @@ class Shedder:
         """Fields of ``control`` for the scripts, by a look at the node. ``now_s``: monotonic."""
         share = memory_share(self._settings, dict(look.redis))
         # a watch that is started again goes on where the last one was
-        state = self.state or gone_on(int(look.control.get(FIELD, 0)), now_s)
+        state = self.state or Shedding(int(look.control.get(FIELD, 0)), stepped_s=now_s)
         self.state = state.next(self._marks, share, now_s)
         limit = memory_limit(self._settings, int(look.redis.get("maxmemory", 0)))
         self._excess_bytes = (share - self._marks.high) * limit
@@ -71,7 +71,7 @@ class Shedder:
         if state is None or state.since_s is None:
             self._level, self._lane, self._next = LEVELS - 1, 0, 0
             return 0
-        if state.grade == 0 or not state.pressing or state.lasts_s(now_s) < after_s:
+        if not state.pressing or state.lasts_s(now_s) < after_s:
             return 0
         dropped, enough = 0, max(SWEEP_LEAST, min(SWEEP_MOST, int(self._excess_bytes / URL_BYTES)))
         for _ in range(SWEEP_CALLS):

@@ -78,19 +78,21 @@ def _window(before: Snapshot, after: Snapshot) -> Window:
     def grown(name: str) -> int:
         return after.tally.get(name, 0) - before.tally.get(name, 0)
 
-    def waited(stage: str) -> dict[str, int]:
-        prefix = f"wait_ms:{stage}:"
-        return {name.removeprefix(prefix): grown(name) for name in after.tally if name.startswith(prefix)}
-
+    waits = {
+        name.removeprefix("wait_ms:fetchers:"): grown(name)
+        for name in after.tally
+        if name.startswith("wait_ms:fetchers:")
+    }
     roles = [name.partition(".")[0] for name in after.procs]
     return Window(
         pages=after.pages - before.pages,
         fetchers=roles.count("fetcher"),
         parsers=roles.count("parser"),
         fetchers_up_ms=grown("up_ms:fetchers"),
-        fetchers_waited_ms=waited("fetchers"),
+        fetchers_waited_ms=waits,
         parsers_up_ms=grown("up_ms:parsers"),
-        parsers_waited_ms=waited("parsers"),
+        parsers_idle_ms=grown("wait_ms:parsers:no_pages"),
+        parsers_store_ms=grown("wait_ms:parsers:store"),
         worst_lag_ms=max((report.lag_ms for report in after.procs.values()), default=0.0),
     )
 

@@ -36,7 +36,8 @@ def test_advice_goes_by_the_table(reason: Reason, row: Row) -> None:
         fetchers_up_ms=100_000,
         fetchers_waited_ms={reason: 100_000} if row.waits is not Waits.PARSER else {},
         parsers_up_ms=100_000,
-        parsers_waited_ms={reason: 100_000} if row.waits is Waits.PARSER else {},
+        parsers_idle_ms=100_000 if reason is Reason.NO_PAGES else 0,
+        parsers_store_ms=100_000 if reason is Reason.STORE else 0,
     )
     assert advise(window).stage is row.by
 

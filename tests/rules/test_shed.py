@@ -10,14 +10,11 @@ from node.rules.priority import LEVELS
 from node.rules.shed import (
     BETTER,
     NOTHING,
-    PATIENCE_S,
     STEP_S,
     Marks,
     Shedding,
-    Shortage,
     dropped_from,
     free_below,
-    gone_on,
     hopeless_from,
     words,
 )
@@ -40,9 +37,10 @@ def test_all_may_enter_until_the_high_mark() -> None:
 
 
 def test_the_longer_it_lasts_the_more_is_turned_away() -> None:
-    """The worst priority once it has lasted five seconds, then one more each five, down to the seeds."""
+    """The worst priority at once, then one more each five seconds, down to the seeds."""
     grades = [state.grade for state in run([0.82] * 60)]
-    assert [grades.index(grade) for grade in range(BETTER)] == [int(STEP_S * n) for n in range(BETTER)]
+    assert grades[0] == 1
+    assert [grades.index(grade) for grade in range(1, BETTER)] == [int(STEP_S * n) for n in range(BETTER - 1)]
     assert grades[-1] == BETTER - 1
 
 
@@ -57,28 +55,6 @@ def test_near_the_end_it_does_not_wait() -> None:
     assert [state.grade for state in run([0.5, 0.91, 0.975])] == [0, BETTER, NOTHING]
 
 
-@pytest.mark.parametrize("share", [0.82, 0.95, 2.0])
-def test_what_was_a_moment_only_leaves_no_trace(share: float) -> None:
-    """All may enter again as soon as there is room: what was full were buffers, not the frontier."""
-    grades = [state.grade for state in run([0.5] * 3 + [share] * 4 + [0.5] * 3)]
-    assert grades[:3] + grades[-3:] == [0] * 6
-    assert max(grades) == (0 if share < MARKS.better.high else BETTER if share < 0.97 else NOTHING)
-
-
-def test_peaks_keep_no_step_alive() -> None:
-    """A second in three over the mark is no pressure that lasts: what was turned away comes back."""
-    state = run([0.82] * 60)[-1]
-    assert state.grade == BETTER - 1
-    assert run([0.82, 0.65, 0.65] * 60, state)[-1].grade < BETTER - 1
-
-
-def test_who_takes_over_in_a_peak_does_not_make_it_last() -> None:
-    """The end of the memory shows at once; the step before it is not known, and begins anew."""
-    grades = [state.grade for state in run([0.98, 0.98, 0.6], gone_on(NOTHING, 1_000.0))]
-    assert grades == [NOTHING, NOTHING, 0]
-    assert run([0.82], gone_on(3, 1_000.0))[0].grade == 3
-
-
 def test_between_the_marks_it_stays_as_it_is() -> None:
     """What was turned away stays out, nothing more is, and nothing that waits is dropped meanwhile."""
     states = run([0.82] * 12 + [0.75] * 60)
@@ -89,9 +65,9 @@ def test_between_the_marks_it_stays_as_it_is() -> None:
 
 def test_it_ends_step_by_step_without_help() -> None:
     """Under the low mark one priority more enters each five seconds, until all do."""
-    states = run([0.975] * 12 + [0.6] * 60)
-    grades = [state.grade for state in states[11:]]
-    assert grades[:2] == [NOTHING, BETTER - 1]
+    states = run([0.975] * 3 + [0.6] * 60)
+    grades = [state.grade for state in states[2:]]
+    assert grades[0] == NOTHING
     assert sorted(grades, reverse=True) == grades
     assert grades[-1] == 0
     assert states[-1].since_s is None
@@ -100,7 +76,7 @@ def test_it_ends_step_by_step_without_help() -> None:
 @given(st.lists(st.floats(0.0, 2.0), max_size=80), st.integers(0, NOTHING))
 def test_the_grade_is_always_one_there_is(shares: list[float], grade: int) -> None:
     """Whatever is measured, whatever it was before; and memory that is nearly gone is never given away."""
-    for share, state in zip(shares, run(shares, gone_on(grade, 1_000.0)), strict=True):
+    for share, state in zip(shares, run(shares, Shedding(grade)), strict=True):
         assert 0 <= state.grade <= NOTHING
         assert state.grade == NOTHING or share < MARKS.nothing.high
         assert state.grade >= BETTER or share < MARKS.better.high
@@ -109,7 +85,7 @@ def test_the_grade_is_always_one_there_is(shares: list[float], grade: int) -> No
 @given(st.lists(st.floats(0.705, 0.795), min_size=10, max_size=80))
 def test_what_trembles_between_the_marks_changes_nothing(shares: list[float]) -> None:
     """No flapping: one state for all of it."""
-    assert len({state.grade for state in run([0.82] * 6 + shares)[5:]}) == 1
+    assert len({state.grade for state in run([0.82, *shares])[1:]}) == 1
 
 
 def test_what_a_grade_lets_in_and_what_it_drops() -> None:
@@ -205,19 +181,3 @@ def test_where_nothing_is_visited_what_waits_is_dropped_down_to_the_seeds() -> N
         assert second > 59 or sum(memory.dropped) == 0
     assert memory.waiting[0] == 1_000
     assert memory.share < MARKS.high
-
-
-def test_the_very_end_is_waited_for_and_not_for_ever() -> None:
-    """URLs are kept for ``PATIENCE_S``, however often one asks; and anew once there was room."""
-    shortage = Shortage()
-    assert shortage.patient(100.0)
-    for at_s in (100.0, 101.0, 100.0 + PATIENCE_S - 0.1):
-        shortage = shortage.next(at_s, short=True)
-        assert shortage.patient(at_s)
-    assert not shortage.patient(100.0 + PATIENCE_S)
-    shortage = shortage.next(100.0 + PATIENCE_S, short=True)
-    shortage = shortage.next(112.0, short=True)
-    assert not shortage.remembered(115.0).patient(115.0), "it is still the same shortage"
-    assert shortage.next(115.0, short=False).patient(115.0)
-    assert shortage.remembered(150.0).patient(150.0), "nothing was offered for long: who knows"
-    assert not shortage.next(150.0, short=True).patient(150.0), "a try that took long is no new shortage"

@@ -5,9 +5,6 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-import pytest
-from redis.exceptions import ResponseError
-
 from node.rules.addresses import FORGET
 from node.rules.entry import Entry
 from node.rules.outcome import Signal
@@ -16,7 +13,6 @@ from node.rules.shed import BETTER, NOTHING
 from node.store import keys, spool
 from node.store.connection import ADOPT_MS, GRACE_MS
 from node.store.frontier import Group, Hop, Kind, Settlement
-from node.store.refusals import is_out_of_memory
 from node.store.scripts import all_scripts
 from tests.redis_server import RedisServer
 from tests.store.frontier_history import DOMAINS, FETCHERS, LANES, PARSERS, PATHS, PLACES, History, token_of
@@ -65,17 +61,10 @@ class Actors(History):
         parser=among(*PARSERS),
         pages=whole(0, 3),
         twice=among(False, True),
-        patient=among(False, True),
         lag=lags,
     )
     def offer(
-        self,
-        links: dict[str, list[tuple[int, int]]],
-        parser: str,
-        pages: int,
-        twice: bool,
-        patient: bool,
-        lag: int,
+        self, links: dict[str, list[tuple[int, int]]], parser: str, pages: int, twice: bool, lag: int
     ) -> None:
         world = self.world
         now = self.caller(lag)
@@ -83,12 +72,6 @@ class Actors(History):
         for name, found in links.items():
             entries = [Entry(f"https://{name}/{path}", level, level) for path, level in found]
             groups.append(world.group(name, *entries, due_ms=now))
-        if patient and self.model.short:
-            acks = self.in_hand[parser][-1:]
-            with pytest.raises(ResponseError) as refused:
-                world.store.call(world.frontier.offer(world.now_ms, groups, acks, patient=True))
-            assert is_out_of_memory(refused.value)
-            return
         acks = [self.in_hand[parser].pop() for _ in range(min(pages, len(self.in_hand[parser])))]
         if twice and self.acknowledged:
             acks.append(self.acknowledged[-1])

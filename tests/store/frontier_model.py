@@ -111,11 +111,6 @@ class Model:
     def __post_init__(self) -> None:
         self.addresses = ModelAddresses(self.address_limits, self.domains)
 
-    @property
-    def short(self) -> bool:
-        """May no URL enter freely?"""
-        return free_below(self.shed) == 0
-
     def place(self, domain: ModelDomain, entry: str, *, front: bool) -> None:
         level = unpack(entry).level
         domain.lowest = min(domain.lowest, level)
@@ -144,7 +139,6 @@ class Model:
             counts["displaced"],
             full,
             hopeless_from(0 if returning else self.shed),
-            not returning and self.short,
         )
 
     def _offer_to(

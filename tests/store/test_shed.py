@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 import redis
 
@@ -14,7 +11,6 @@ from node.rules.shed import BETTER, NOTHING
 from node.store import keys
 from node.store.check import check
 from node.store.frontier import Group, Offered, Shed
-from node.store.refusals import is_out_of_memory
 from tests.store.conftest import MakeWorld
 from tests.store.frontier_world import World, domains_in_one_lane
 from tests.store.test_offer import levels, spooled, urls
@@ -39,50 +35,7 @@ def fill(world: World, name: str, **at: int) -> None:
         world.offer(name, *(Entry(f"https://{name}/{number}{i}", number, number) for i in range(many)))
 
 
-@contextmanager
-def no_memory(world: World) -> Iterator[None]:
-    world.store.redis.execute_command("CONFIG", "SET", "maxmemory", "1")
-    try:
-        yield
-    finally:
-        world.store.redis.execute_command("CONFIG", "SET", "maxmemory", "0")
-
-
 # -- at the door
-
-
-@pytest.mark.parametrize("grade", [BETTER, NOTHING])
-def test_who_is_patient_is_refused_near_the_end_too(world: World, grade: int) -> None:
-    """Where nothing may enter freely; an operator's URLs may, and pages without links are acknowledged."""
-    pages = spooled(world, "a")
-    groups = [world.group("y.test", *urls("a"))]
-    steer(world, grade)
-    with pytest.raises(redis.ResponseError) as refused:
-        world.store.call(world.frontier.offer(world.now_ms, groups, pages, patient=True))
-    assert is_out_of_memory(refused.value)
-    assert world.ledger("done") == world.ledger("refuse:shed") == 0
-    assert world.store.call(world.frontier.offer(world.now_ms, [], pages, patient=False)).acknowledged == 1
-    steer(world, BETTER - 1)
-    assert world.store.call(world.frontier.offer(world.now_ms, groups, patient=True)).short is False
-
-
-def test_who_is_patient_is_refused_at_maxmemory_and_nothing_has_changed(world: World) -> None:
-    """Its URLs are not turned away, and the page they are from is still to be parsed."""
-    pages = spooled(world, "a")
-    groups = [world.group("y.test", *urls("a", "b"))]
-    before = world.ledger("done"), world.ledger("spooled"), world.ledger("admitted")
-    with no_memory(world):
-        with pytest.raises(redis.ResponseError) as refused:
-            world.store.call(world.frontier.offer(world.now_ms, groups, pages, patient=True))
-        assert is_out_of_memory(refused.value)
-        assert (world.ledger("done"), world.ledger("spooled"), world.ledger("admitted")) == before
-        assert world.ledger("refuse:memory") == 0
-        # who has lost patience learns that it is still so
-        offered = world.store.call(world.frontier.offer(world.now_ms, groups, pages))
-        assert offered == Offered(1, 0, 0, 2, 0, {"y.test": (-1, 5_000)}, short=True)
-        assert world.ledger("refuse:memory") == 2
-    offered = world.store.call(world.frontier.offer(world.now_ms, groups, patient=True))
-    assert offered == Offered(0, 2, 0, 0, 0, {}), "what was turned away was not marked as seen"
 
 
 def test_the_lowest_priorities_are_turned_away_first(world: World) -> None:
@@ -112,9 +65,9 @@ def test_then_only_what_takes_the_place_of_something_worse(world: World) -> None
     """The queue gets better and no longer; a domain without a worse URL takes none, nor does a new one."""
     fill(world, "x.test", l5=2)
     steer(world, BETTER)
-    assert world.offer("x.test", *urls("a", level=3)) == Offered(0, 1, 0, 0, 1, {}, 7, short=True)
+    assert world.offer("x.test", *urls("a", level=3)) == Offered(0, 1, 0, 0, 1, {}, 7)
     assert levels(world, "x.test") == {3: ["a"], 5: ["50"]}
-    assert world.offer("x.test", *urls("b", level=5)) == Offered(0, 0, 0, 1, 0, {"x.test": (8, 0)}, 7, True)
+    assert world.offer("x.test", *urls("b", level=5)) == Offered(0, 0, 0, 1, 0, {"x.test": (8, 0)}, 7)
     assert world.offer("y.test", "https://y.test/").admitted == 0
     assert world.store.redis.execute_command("EXISTS", keys.domain("y.test")) == 0
     assert (world.ledger("refuse:shed"), world.ledger("shed:5"), world.ledger("shed:1")) == (2, 1, 1)

@@ -33,6 +33,6 @@ def test_a_parser_forgets_what_it_knew(new_redis: Callable[..., RedisServer]) ->
             parser._offer({}, [])
         parser._meet()
         assert not parser.offering.known.has(KNOWN)
-        parser._offer({}, [])  # is taken
+        assert parser._offer({}, [])
     finally:
         parser.store.close()

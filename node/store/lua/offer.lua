@@ -1,11 +1,10 @@
 -- offer: URLs in, and the pages they came from off the spool, in one step.
 --
 -- ARGV 1  now, ms
---      2  msgpack [base_delay_ms, cap, life_cap, max_domains, believe_ms, plan, returning, run, patient]
+--      2  msgpack [base_delay_ms, cap, life_cap, max_domains, believe_ms, plan, returning, run]
 --         cap: most URLs waiting per domain; life_cap: most ever admitted per domain;
 --         returning: '' or the drop reason these URLs were taken out under (include)
 --         run: see `same_redis`; what a parser knows to be seen was so in that one
---         patient: 1 to be refused as a whole while short (an OOM error, and nothing has changed)
 --      3  msgpack [stream id, ...] of the pages acknowledged, may be empty
 --      4  msgpack [[domain, lane, first_due_ms, how many entries], ...]
 --      5  the entries of all groups in a row: most are known and need never be cut out of it
@@ -13,18 +12,16 @@
 --      7  the filter slots of each entry, 12 * rounds bytes
 --      8  '' or msgpack [[domain, lane, high and low half of a fingerprint, ...], ...]: domains of pages that
 --         were read, with the fingerprints of those that are compared (_near.lua)
--- returns {acknowledged, admitted, seen, refused, displaced, below, short,
+-- returns {acknowledged, admitted, seen, refused, displaced, below,
 --          full domain, worst level it holds (-1: nothing is better), believe_ms, ...}
 --         below: levels from this one on are turned away just now, whatever their domain
---         short: 1 where no URL may enter freely: at maxmemory, and near it
 --
 -- While memory is short (control: shed, a grade of rules/shed.py) the lowest levels enter only in place of
 -- something worse, more and more of them, and in the end nothing does; what is turned away for that is
 -- counted as `refuse:shed`, and by level. At maxmemory nothing is admitted. Pages are still acknowledged.
 
 local now = clock(ARGV[1])
-local base, cap, life_cap, max_domains, believe, plan, returning, run, patient =
-  unpack(cmsgpack.unpack(ARGV[2]))
+local base, cap, life_cap, max_domains, believe, plan, returning, run = unpack(cmsgpack.unpack(ARGV[2]))
 base_delay = base
 same_redis(run)
 local acks = cmsgpack.unpack(ARGV[3])
@@ -42,12 +39,10 @@ if no_memory and not string.find(no_memory, 'OOM', 1, true) then error(no_memory
 -- what an operator brings back may at any.
 local grade = is_returning and 0 or tonumber(call('HGET', 'control', 'shed') or 0)
 local free, closed_to_all = LEVELS - grade, grade > LEVELS
-local short = no_memory or free <= 0
-if short and patient == 1 then error(no_memory or 'OOM: no URL may enter freely', 0) end
 local below = LEVELS
 if closed_to_all then below = 0 elseif grade > 0 then below = LEVELS - 1 end   -- nothing is worse than the worst
 
-local answer = { 0, 0, 0, 0, 0, below, short and 1 or 0 }
+local answer = { 0, 0, 0, 0, 0, below }
 local admitted, known, refused, displaced = 0, 0, 0, 0
 local old_domains = tonumber(call('HGET', 'ledger', 'domains') or 0)
 -- as many may return as were taken out under that reason, so that nothing returns twice
