@@ -13,11 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import redis
-
-from node import settings
-from node.store import keys
 from tests.bench.crawls import CONTACT
+from tests.bench.looking import counters
 from tests.bench.plan import IN_FLIGHT
 from tests.bench.processes import RunError
 from tests.bench.served import Web
@@ -68,10 +65,7 @@ def _wait(crawl: Crawl) -> None:
     give_up = time.monotonic() + _PATIENCE_S
     while time.monotonic() < give_up:
         time.sleep(0.1)
-        try:
-            with redis.Redis(unix_socket_path=settings.load(crawl.config).paths.redis_socket) as client:
-                if int(client.hget(keys.LEDGER, "pages") or 0) >= _BEGUN_PAGES:
-                    return
-        except (redis.RedisError, OSError):
-            continue
+        told = counters(crawl, "pages")
+        if told is not None and told[0] >= _BEGUN_PAGES:
+            return
     raise RunError(f"the crawl did not get under way: {crawl.said[-500:]}")

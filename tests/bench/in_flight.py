@@ -10,11 +10,8 @@ from __future__ import annotations
 import os
 import resource
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -22,11 +19,11 @@ from statistics import median
 import msgspec
 import redis
 
-from node import settings
 from node.store import keys
 from node.store.snapshot import Report
 from tests.bench.figures import Figure, Goal
-from tests.bench.processes import RunError, cpu_seconds
+from tests.bench.looking import redis_of
+from tests.bench.processes import RunError, cpu_seconds, serving
 from tests.web.certs import Authority
 from tests.whole.crawl import Crawl
 
@@ -75,7 +72,7 @@ def measure(work: Path, say: Callable[[str], None], visits: int = VISITS) -> lis
     words = ("--seeds", seeds, "--ca-file", authority.root, "--delay", DELAY_S)
     few = ("--fetchers", "1", "--parsers", "1")
     try:
-        with _server(tls) as port:
+        with serving("tests.bench.waiting", tls, HOLD_S) as port:
             rule = f":443:127.0.0.1:{port}"
             crawl = Crawl(
                 out,
@@ -97,18 +94,6 @@ _SETTINGS = (
     "fetcher.deadline_s=120",
     "watch.port=0",
 )
-
-
-@contextmanager
-def _server(tls: Path) -> Iterator[int]:
-    command = [sys.executable, "-m", "tests.bench.waiting", str(tls), str(HOLD_S)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
-        assert server.stdout is not None
-        assert server.stdin is not None
-        try:
-            yield int(server.stdout.readline())
-        finally:
-            server.stdin.close()
 
 
 def _looks(crawl: Crawl, visits: int, say: Callable[[str], None]) -> Iterator[Look]:
@@ -135,10 +120,8 @@ def _looks(crawl: Crawl, visits: int, say: Callable[[str], None]) -> Iterator[Lo
 
 
 def _look(crawl: Crawl, at_s: float) -> Look | None:
-    if not crawl.config.exists():
-        return None
     try:
-        with redis.Redis(unix_socket_path=settings.load(crawl.config).paths.redis_socket) as client:
+        with redis_of(crawl) as client:
             told = client.hget(keys.PROCS, "fetcher.1")
             pages = int(client.hget(keys.LEDGER, "pages") or 0)
     except redis.RedisError:

@@ -15,12 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-import redis
-
-from node import settings
-from node.store import keys
 from tests.bench.crawls import CONTACT
 from tests.bench.figures import Figure, Goal
+from tests.bench.looking import counters
 from tests.bench.plan import IN_FLIGHT
 from tests.bench.processes import RunError, children, cpu_seconds
 from tests.bench.report import number, table
@@ -105,12 +102,10 @@ def _watched(crawls: Sequence[Crawl]) -> Ran:
 def _look(crawl: Crawl) -> tuple[int, bool, float]:
     """(pages stored, is there more to do, CPU seconds of its processes so far)"""
     assert crawl.process is not None
-    try:
-        with redis.Redis(unix_socket_path=settings.load(crawl.config).paths.redis_socket) as client:
-            told = client.hmget(keys.LEDGER, "pages", "queued", "leased", "spooled")
-    except (redis.RedisError, OSError):
+    told = counters(crawl, "pages", "queued", "leased", "spooled")
+    if told is None:
         return 0, True, 0.0
-    pages, *more = (int(value or 0) for value in told)
+    pages, *more = told
     cpu_s = 0.0
     for pid in (crawl.process.pid, *children(crawl.process.pid)):
         try:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,6 +69,19 @@ def children(pid: int) -> list[int]:
         return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except FileNotFoundError:
         return []
+
+
+@contextmanager
+def serving(module: str, *words: object) -> Iterator[int]:
+    """A server of ours in a process of its own, which prints its port and ends with its standard input."""
+    command = [sys.executable, "-m", module, *map(str, words)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        assert server.stdin is not None
+        try:
+            yield int(server.stdout.readline())
+        finally:
+            server.stdin.close()
 
 
 def measure(

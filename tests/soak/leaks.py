@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +18,7 @@ import redis
 
 from node import settings
 from node.store import keys
+from tests.bench.processes import serving
 from tests.soak.growth import Growth, Samples
 from tests.soak.verdict import Claim, Verdict
 from tests.web.running import MiniWeb
@@ -77,7 +75,7 @@ def soak(pages: int, domains: int, work: Path, say: Callable[[str], None]) -> Ve
     say(f"{domains:,} domains, each visited once")
     seeds = work / "domains.txt"
     seeds.write_text("".join(f"http://domain-{number:06d}.test/\n" for number in range(domains)))
-    with _one_page() as port:
+    with serving("tests.soak.onepage") as port:
         words = ("--seeds", seeds, "--connect-to", f":80:127.0.0.1:{port}")
         once = _crawl(Crawl(work / "once", None, *words, *_AS_FAST_AS_IT_GOES, settings=_SETTINGS), say)
     return judge(pages, many, domains, once)
@@ -89,18 +87,6 @@ _SETTINGS = (
     *("fetcher.known_pages=20000", "fetcher.in_flight=100"),
 )
 """What is bounded is full before the warm-up ends: else it would look like a leak for hours."""
-
-
-@contextmanager
-def _one_page() -> Iterator[int]:
-    command = [sys.executable, "-m", "tests.soak.onepage"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
-        assert server.stdout is not None
-        assert server.stdin is not None
-        try:
-            yield int(server.stdout.readline())
-        finally:
-            server.stdin.close()
 
 
 def _crawl(crawl: Crawl, say: Callable[[str], None]) -> Ran:
