@@ -19,6 +19,7 @@ import msgspec
 from node import settings as settings_of
 from node.settings import Settings
 from node.work.redis_server import socket_path
+from tests.bench.looking import role_of
 from tests.bench.plan import IN_FLIGHT, PER_DOMAIN
 from tests.bench.processes import RunError, Usage, measure
 from tests.bench.served import Seen, Web
@@ -59,7 +60,7 @@ def ours(web: Web, work: Path, *, start_only: bool = False) -> Run:
             command += ["--max-depth", str(web.max_depth)]
         if start_only:
             command += ["--pages", "1"]
-        usage = measure(command, role_of=_role, output=work / "crawl.log", timeout_s=TIMEOUT_S, cwd=REPO)
+        usage = measure(command, role_of=role_of, output=work / "crawl.log", timeout_s=TIMEOUT_S, cwd=REPO)
         told = json.loads((folder / "summary.json").read_text())
         pages = 1 if start_only else web.tree.pages
         seen = server.seen(pages)
@@ -96,14 +97,6 @@ def scrapy(web: Web, work: Path, side: Side, *, start_only: bool = False) -> Run
             f"{seen.pages:,}, of {pages:,}: see {output}"
         )
     return Run(side, pages, usage, seen, told, start_only)
-
-
-def _role(words: str) -> str:
-    """A process of a node by its command line."""
-    for role in ("fetcher", "parser", "watch", "crawl"):
-        if f"-m node {role}" in words:
-            return role
-    return "redis" if "redis-server" in words or "valkey-server" in words else "other"
 
 
 def _assert_everything_on(folder: Path, pages: int) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +18,9 @@ from statistics import median
 
 from tests.bench.crawls import CONTACT
 from tests.bench.figures import Figure, Goal
-from tests.bench.looking import counters
+from tests.bench.looking import counters, cpu_by_role
 from tests.bench.plan import IN_FLIGHT
-from tests.bench.processes import RunError, children, cpu_seconds
+from tests.bench.processes import RunError
 from tests.bench.report import number, table
 from tests.bench.served import Web
 from tests.whole.crawl import Crawl
@@ -35,15 +36,16 @@ _PATIENCE_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Some nodes at once: what they stored while they were looked at, and what it cost."""
+    """Some nodes at once: what they stored while they were looked at, and what it cost, by role."""
 
     nodes: int
     pages: int
-    cpu_s: float
+    cpu_s: Mapping[str, float]
 
     @property
     def ms_per_page(self) -> float:
-        return 1000 * self.cpu_s / self.pages
+        """Of all processes together."""
+        return 1000 * sum(self.cpu_s.values()) / self.pages
 
 
 def measure(web: Web, work: Path, say: Callable[[str], None]) -> list[Ran]:
@@ -79,40 +81,40 @@ def _run(web: Web, work: Path, count: int) -> Ran:
 def _watched(crawls: Sequence[Crawl]) -> Ran:
     """From when all have some pages until the first one has no more to do."""
     give_up = time.monotonic() + _PATIENCE_S
-    first: tuple[int, float] | None = None
-    last: tuple[int, float] | None = None
+    first: tuple[int, Counter[str]] | None = None
+    last: tuple[int, Counter[str]] | None = None
     while time.monotonic() < give_up:
         time.sleep(_LOOK_EVERY_S)
         looks = [_look(crawl) for crawl in crawls]
         if any(crawl.process is None or crawl.process.poll() is not None for crawl in crawls):
             raise RunError(f"a node ended: {crawls[0].said[-1_000:]}")
-        if any(pages < _BEGUN_PAGES for pages, _, _ in looks):
+        if any(pages < _BEGUN_PAGES for pages, _ in looks):
             continue
-        done = any(not more for _, more, _ in looks)
-        now = sum(pages for pages, _, _ in looks), sum(cpu for _, _, cpu in looks)
+        now = sum(pages for pages, _ in looks), _cpu(crawls)
         first = first or now
-        if done:
+        if any(not more for _, more in looks):
             last = now
             break
     if first is None or last is None or last[0] <= first[0]:
         raise RunError(f"{len(crawls)} nodes stored nothing that could be measured")
-    return Ran(len(crawls), last[0] - first[0], last[1] - first[1])
+    return Ran(len(crawls), last[0] - first[0], {role: last[1][role] - first[1][role] for role in last[1]})
 
 
-def _look(crawl: Crawl) -> tuple[int, bool, float]:
-    """(pages stored, is there more to do, CPU seconds of its processes so far)"""
-    assert crawl.process is not None
+def _look(crawl: Crawl) -> tuple[int, bool]:
+    """(pages stored, is there more to do)"""
     told = counters(crawl, "pages", "queued", "leased", "spooled")
     if told is None:
-        return 0, True, 0.0
+        return 0, True
     pages, *more = told
-    cpu_s = 0.0
-    for pid in (crawl.process.pid, *children(crawl.process.pid)):
-        try:
-            cpu_s += cpu_seconds(pid)
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return pages, any(more), cpu_s
+    return pages, any(more)
+
+
+def _cpu(crawls: Sequence[Crawl]) -> Counter[str]:
+    """CPU seconds of all their processes so far, by role."""
+    taken: Counter[str] = Counter()
+    for crawl in crawls:
+        taken.update(cpu_by_role(crawl))
+    return taken
 
 
 def figures(ran: Sequence[Ran]) -> list[Figure]:
@@ -136,11 +138,14 @@ def figures(ran: Sequence[Ran]) -> list[Figure]:
 
 
 def nodes_table(ran: Sequence[Ran]) -> str:
-    """What each number of nodes took."""
+    """What each number of nodes took, and which of their processes."""
+    roles = sorted({role for each in ran for role in each.cpu_s})
     rows = []
     for count in COUNTS:
         mine = [each for each in ran if each.nodes == count]
         ms = [each.ms_per_page for each in mine]
+        of_roles = [median(1000 * each.cpu_s.get(role, 0.0) / each.pages for each in mine) for role in roles]
         pages = median(each.pages for each in mine)
-        rows.append((f"{count}", number(median(ms)), f"{number(min(ms))} – {number(max(ms))}", number(pages)))
-    return table(("nodes", "CPU per page, ms, median", "lowest – highest", "pages looked at"), rows)
+        spread = f"{number(min(ms))} – {number(max(ms))}"
+        rows.append((f"{count}", number(median(ms)), spread, *map(number, of_roles), number(pages)))
+    return table(("nodes", "CPU per page, ms, median", "lowest – highest", *roles, "pages looked at"), rows)

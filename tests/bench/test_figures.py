@@ -390,13 +390,16 @@ def test_a_fetcher_that_was_not_full_is_no_measurement() -> None:
 def test_nodes_are_compared_round_by_round() -> None:
     """Each number of nodes with the single one of its own turn: the machine may be slower in the next."""
     ran = [
-        Ran(count, 1_000, slow * (3.0 + (0.6 if count == 12 else 0.03)))
+        Ran(count, 1_000, {"fetcher": slow * 2.0, "redis": slow * (1.0 + (0.6 if count == 12 else 0.03))})
         for slow in (1.0, 2.0, 1.5)
         for count in COUNTS
     ]
-    ran[0] = Ran(1, 1_000, 3.03)
+    ran[0] = Ran(1, 1_000, {"fetcher": 2.0, "redis": 1.03})
     found = nodes.figures(ran)
     assert [row.name for row in found] == ["nodes_2", "nodes_4", "nodes_12"]
     assert [row.value for row in found] == [pytest.approx(1.0), pytest.approx(1.0), pytest.approx(3.6 / 3.03)]
     assert [row.goal.met(row.value) for row in found if row.goal] == [True, True, False]
-    assert nodes.nodes_table(ran).count("\n") == 1 + len(COUNTS)
+    head, _, *rows = nodes.nodes_table(ran).splitlines()
+    assert len(rows) == len(COUNTS)
+    assert [cell.strip() for cell in head.split("|")[4:6]] == ["fetcher", "redis"]
+    assert [cell.strip() for cell in rows[-1].split("|")[4:6]] == ["3.00", "2.40"]
