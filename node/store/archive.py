@@ -129,9 +129,10 @@ class ArchiveWriter:
         self._raise_trouble()
         wanted = [(file, file.end) for file in self._files]
         while any(file.durable < end for file, end in wanted):
-            if self._flight is None:
+            # One that is over may have left before what is wanted came; to wait for it is not to wait at all.
+            if self._flight is None or self._flight.done():
                 self._flight = asyncio.create_task(self._write_out())
-                self._flight.add_done_callback(self._landed)
+                self._flight.add_done_callback(heard)
             # A caller that is cancelled must not take the others' flush with it.
             await asyncio.shield(self._flight)
         return self.marks
@@ -178,13 +179,6 @@ class ArchiveWriter:
             self._waiting_bytes -= end - file.durable
             file.durable, file.crc = end, crc
         self._publish_finished()
-
-    def _landed(self, flight: asyncio.Task[None]) -> None:
-        self._flight = None
-        if not flight.cancelled():
-            # Its error reaches whoever waits for it. If nobody does any more, the data still waits,
-            # and the next commit meets the same error.
-            flight.exception()
 
     def _publish_finished(self) -> None:
         for file in self._files:
@@ -267,6 +261,13 @@ class ArchiveWriter:
             os.close(fd)
         if not whole:
             raise DiskError(f"{path}{DAMAGED} does not hold what was written to it; check the disk")
+
+
+def heard(task: asyncio.Task[None]) -> None:
+    """A task's error reaches whoever waits for it. If nobody does any more, what it was about still waits,
+    and the next commit meets the same error."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _write_all(fd: int, parts: list[Buffer], at: int) -> None:

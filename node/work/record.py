@@ -9,7 +9,7 @@ from node.rules.entry import Lease
 from node.rules.headers import essence
 from node.rules.outcome import TABLE, Outcome
 from node.rules.usage import Place, Said, Statement, price
-from node.store.archive import ArchiveWriter
+from node.store.archive import ArchiveWriter, heard
 from node.store.fetchlog import FetchLog, LogEntry
 from node.store.tally import Tally
 from node.store.warc import Original, Position, Response, payload_digest
@@ -212,7 +212,7 @@ class DiskRecorder:
         """
         if self._gathering is None:
             self._gathering = asyncio.create_task(self._gather())
-            self._gathering.add_done_callback(_heard)
+            self._gathering.add_done_callback(heard)
         # who is cancelled must not take the others' commit along
         await asyncio.shield(self._gathering)
 
@@ -220,12 +220,6 @@ class DiskRecorder:
         await asyncio.sleep(self._gather_s)
         self._gathering = None
         await self.commit()
-
-
-def _heard(task: asyncio.Task[None]) -> None:
-    """Its error reaches whoever waits for it. If nobody does any more, the next commit meets it, too."""
-    if not task.cancelled():
-        task.exception()
 
 
 def _extra(said: Said) -> dict[str, str]:

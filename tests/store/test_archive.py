@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import resource
+import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
@@ -195,6 +196,37 @@ async def test_a_cancelled_commit_takes_nothing_with_it(
     assert await patient == {position.file: position.offset + position.length}
     await writer.close()
     assert verify(tmp_path / position.file).responses == 1
+
+
+async def test_a_commit_asked_for_as_a_flush_lands_waits_for_the_next(tmp_path: Path) -> None:
+    """What came during the flush is not in it. To wait for a flush that is over is not to wait at all: the
+    process stood still, spinning, until its supervisor ended it. So ask at every turn of the loop."""
+
+    stuck = []
+
+    def ring(_signal: int, _frame: object) -> None:
+        stuck.append("the event loop got no turn for five seconds")
+        raise AssertionError(stuck[0])
+
+    writer = new_writer(tmp_path)
+    commits, positions = [], []
+    was = signal.signal(signal.SIGALRM, ring)
+    try:
+        for number in range(2_000):
+            signal.setitimer(signal.ITIMER_REAL, 5)
+            positions.append(writer.append(response(f"https://h.test/{number}")))
+            commits.append(asyncio.create_task(writer.commit()))
+            await asyncio.sleep(0)
+            assert not stuck
+        signal.setitimer(signal.ITIMER_REAL, 5)
+        marks = await asyncio.gather(*commits)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, was)
+    for position, durable in zip(positions, marks, strict=True):
+        assert durable[position.file] >= position.offset + position.length
+    await writer.close()
+    assert verify(tmp_path / positions[0].file).responses == 2_000
 
 
 @pytest.fixture
