@@ -24,13 +24,14 @@ from node.store.fetchlog import FetchLog
 from node.store.frontier import Frontier, Kind, Settlement
 from node.store.robots_cache import RobotsCache
 from node.store.tally import Tally
-from node.work import process
+from node.work import memory, process
 from node.work.freeing import Freeing
 from node.work.gauges import Gauges
 from node.work.heartbeat import Heartbeat
 from node.work.held import Held
 from node.work.identity import warc_info
 from node.work.links import Offering
+from node.work.memory import Garbage
 from node.work.process import Stop
 from node.work.record import DiskRecorder
 from node.work.recovery import catch_up, fetcher_prefix, recover_archive
@@ -121,6 +122,7 @@ class Fetcher:
             Sitemaps(settings, self.store),
             self.gauges.on_time,
         )
+        self.garbage = Garbage()
         self.waiting = ""
         self._visits: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
@@ -214,13 +216,14 @@ class Fetcher:
             except LOST:
                 self.waiting = "no_store"
             process.notify("WATCHDOG=1")
+            self.garbage.tend()
             await asyncio.sleep(BEAT_S)
 
     async def _tidy_forever(self) -> None:
         """A connection with TLS takes a quarter of a megabyte, and uses little of it, each time elsewhere."""
         while True:
             await asyncio.sleep(TIDY_EVERY_S)
-            process.give_memory_back()
+            memory.give_back()
 
     # -- lease
 
@@ -318,5 +321,7 @@ def main(settings: Settings, number: int) -> None:
     async def body(stop: Stop) -> None:
         await Fetcher(settings, number, stop).run()
 
+    memory.map_large_buffers()
+    Garbage.take_over()
     with process.lock(settings.data / "run" / f"fetcher-{number}.lock", f"fetcher {number}"):
         process.run(body)

@@ -75,15 +75,6 @@ async def end(tasks: Iterable[asyncio.Task[Any]]) -> None:
 _libc = ctypes.CDLL(None)
 
 
-def give_memory_back() -> None:
-    """Let the kernel have each page of memory that the C library keeps in case it is asked for some (glibc).
-
-    Buffers come and go at ever other places, and each place stays resident once it was written to.
-    """
-    with contextlib.suppress(AttributeError):  # musl has no such call, and keeps less
-        _libc.malloc_trim(ctypes.c_size_t(0))
-
-
 def die_with_parent() -> None:
     """Ask the kernel for SIGTERM when the thread that started us ends, however it ends."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

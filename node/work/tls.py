@@ -78,6 +78,14 @@ class Handshake:
             self._contexts._learn(self._host, ssl_object, self._known)
 
 
+class _Connection(ssl.SSLObject):
+    """Does not take its peer's certificate apart, which uvloop asks for at each handshake and nobody reads:
+    3 KB, for as long as the connection lives. It is verified before that."""
+
+    def getpeercert(self, binary_form: bool = False) -> None:
+        return None
+
+
 class TlsContexts:
     """The client context of a process, and its cache of sessions.
 
@@ -158,6 +166,7 @@ def _take(known: _Known, ssl_object: ssl.SSLObject, now: float) -> None:
 
 def _client_context(*, verify: bool, ca_file: str | None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.sslobject_class = _Connection
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     if not verify:

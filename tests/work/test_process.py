@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -61,37 +58,3 @@ def test_signs_of_life_are_given_but_not_with_every_page(
         ever.give()
         ever.give()
         assert [systemd.recv(64) for _ in range(2)] == [b"WATCHDOG=1"] * 2
-
-
-_TOUCH_AND_FREE = """
-import ctypes
-from pathlib import Path
-
-from node.work import process
-
-def resident():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-libc = ctypes.CDLL(None)
-libc.malloc.restype = ctypes.c_void_p
-buffers = []
-for _ in range(200):
-    buffers.append(libc.malloc(ctypes.c_size_t(100_000)))
-    libc.malloc(ctypes.c_size_t(20_000))  # stays, so that the heap can't shrink
-    ctypes.memset(ctypes.c_void_p(buffers[-1]), 1, 100_000)
-for buffer in buffers:
-    libc.free(ctypes.c_void_p(buffer))
-freed = resident()
-process.give_memory_back()
-print(freed - resident())
-"""
-
-
-def test_what_the_c_library_keeps_is_given_back() -> None:
-    """20 MB of buffers between others that stay: freed, they are resident until this is said."""
-    if not hasattr(ctypes.CDLL(None), "malloc_trim"):
-        pytest.skip("this C library has no malloc_trim")
-    done = subprocess.run(
-        [sys.executable, "-c", _TOUCH_AND_FREE], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert int(done.stdout) > 15_000_000
