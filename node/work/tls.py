@@ -12,13 +12,15 @@ that method, so each connection has its own, and knows what came of it.
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 import time
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 from node.errors import SettingsError
 
+_RECORD_BYTES = 1 << 14
 _GIVE_UP_AFTER = 3
 """A host that refuses, or doesn't give, this many sessions in a row is offered no more."""
 
@@ -79,11 +81,25 @@ class Handshake:
 
 
 class _Connection(ssl.SSLObject):
-    """Does not take its peer's certificate apart, which uvloop asks for at each handshake and nobody reads:
-    3 KB, for as long as the connection lives. It is verified before that."""
+    """Holds less while it waits for its peer, as most of ours do most of the time."""
 
     def getpeercert(self, binary_form: bool = False) -> None:
-        return None
+        """Nothing: uvloop has the certificate taken apart at each handshake and keeps it (3 KB), and nobody
+        reads it. It is verified before that."""
+
+    def read(self, len: int = 1024, buffer: Any = None) -> bytes:
+        """As ever, and no more than a record holds, which is all that one call can give: uvloop asks for 256
+        KB each time, and all of that is taken from the heap first.
+
+        Having met a ticket, OpenSSL (3.0) keeps a buffer to write from (16 KB) until something was written.
+        To write nothing sends nothing, and is enough.
+        """
+        try:
+            return super().read(min(len, _RECORD_BYTES), buffer)
+        except ssl.SSLWantReadError:
+            with contextlib.suppress(ssl.SSLError):  # it may have been shut down by now
+                super().write(b"")
+            raise
 
 
 class TlsContexts:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ctypes
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
@@ -56,6 +58,78 @@ def fetch_one(server: Server, tls: TlsContexts, host: str = "h.test") -> Fetched
     result = visit(uvloop.run, server, tls, lambda client: get(client, host))
     assert isinstance(result, Fetched)
     return result
+
+
+# -- what a connection holds
+
+
+def _waiting(client: ssl.SSLContext, server: ssl.SSLContext, asks: type[ssl.SSLObject]) -> ssl.SSLObject:
+    """The client's side of a connection that has met its tickets, has asked, and waits for the answer."""
+    client.sslobject_class = asks
+    to_client, to_server, from_client, from_server = (ssl.MemoryBIO() for _ in range(4))
+    ours = client.wrap_bio(to_client, from_client, False, "h.test")
+    theirs = server.wrap_bio(to_server, from_server, True)
+    for _ in range(3):
+        for side in (ours, theirs):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+            to_server.write(from_client.read())
+            to_client.write(from_server.read())
+    assert ours.version() == "TLSv1.3"
+    ours.write(b"GET / HTTP/1.1")
+    assert to_client.pending > 0
+    with pytest.raises(ssl.SSLWantReadError):
+        ours.read(1 << 18)
+    return ours
+
+
+def test_a_connection_that_waits_holds_little(authority: Authority) -> None:
+    """OpenSSL 3.0 would keep 16 KB each to write from, having met a ticket."""
+    contexts = TlsContexts(ca_file=str(authority.ca_file))
+    server = authority.server("h.test")
+    libc = ctypes.CDLL(None)
+    if not hasattr(libc, "mallinfo2"):
+        pytest.skip("this C library does not tell what is taken")
+    libc.mallinfo2.restype = _MallInfo
+
+    def taken(asks: type[ssl.SSLObject]) -> float:
+        """KB of the heap for a connection."""
+        _waiting(contexts.client, server, asks)
+        before = libc.mallinfo2()
+        held = [_waiting(contexts.client, server, asks) for _ in range(30)]
+        after = libc.mallinfo2()
+        return float(after.uordblks + after.hblkhd - before.uordblks - before.hblkhd) / len(held) / 1000
+
+    ours, plain = taken(contexts.client.sslobject_class), taken(ssl.SSLObject)
+    if ssl.OPENSSL_VERSION_INFO < (3, 2):
+        assert plain - ours > 14, f"{ours:.1f} KB where it would be {plain:.1f}"
+    assert ours < plain + 1
+
+
+def test_what_comes_in_many_records_is_whole(authority: Authority) -> None:
+    """A call gives no more than one of them."""
+    body = bytes(range(256)) * 600
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    tls = TlsContexts(ca_file=str(authority.ca_file))
+    with Server(plays(answer), authority.server("h.test")) as server:
+        result = visit(
+            uvloop.run,
+            server,
+            tls,
+            lambda client: client.fetch("https://h.test/", deadline_s=5, max_wire_bytes=1_000_000),
+        )
+    assert result.outcome is Outcome.PAGE
+    assert bytes(result.body) == body
+
+
+class _MallInfo(ctypes.Structure):
+    _fields_ = [
+        *((f"not_asked_{number}", ctypes.c_size_t) for number in range(4)),
+        ("hblkhd", ctypes.c_size_t),
+        *((f"not_asked_{number}", ctypes.c_size_t) for number in range(4, 6)),
+        ("uordblks", ctypes.c_size_t),
+        *((f"not_asked_{number}", ctypes.c_size_t) for number in range(6, 8)),
+    ]
 
 
 # -- whom we believe
