@@ -70,7 +70,8 @@ class Garbage:
 
     @staticmethod
     def take_over() -> None:
-        """From now on only we look through all. (Python counts looks at the young, a second has some ten.)"""
+        """From now on only we look through all: Python does after so many looks at the young, which it never
+        reaches."""
         young, middle, _ = gc.get_threshold()
         gc.set_threshold(young, middle, 2**31 - 1)
 

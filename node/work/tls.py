@@ -21,6 +21,7 @@ from typing import Any, cast
 from node.errors import SettingsError
 
 _RECORD_BYTES = 1 << 14
+"""The most that a TLS record carries (RFC 8446, 5.1)."""
 _GIVE_UP_AFTER = 3
 """A host that refuses, or doesn't give, this many sessions in a row is offered no more."""
 
